@@ -1,0 +1,5 @@
+"""`python -m amux`."""
+
+from amux.cli import main
+
+main()

@@ -1,0 +1,296 @@
+"""What a session is, whichever agent wrote it: frozen values, no I/O.
+
+Python fields are snake_case; JSON has the same fields in camelCase. A field that is unknown is None and left out of
+JSON; the names in a class's ALWAYS are never left out. Fields whose metadata says `internal` are not shown at all.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
+
+Role = Literal["user", "assistant", "system", "tool"]
+Kind = Literal["main", "subagent", "memory"]
+Claim = Literal["own", "unknown", "copied"]
+Source = Literal["native", "run-index", "estimated", "mixed"]
+Json = Any
+
+
+def _internal(default: Any) -> Any:
+    return field(default=default, metadata={"internal": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call: input is fresh (neither read from nor written to a cache), output includes thinking."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostRecord:
+    """What something cost: None is unknown, never free."""
+
+    total_usd: Decimal | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One call of a model, as one session recorded it; several sessions may hold records of the same call.
+
+    `key` says which records are the same call (within one agent). `claim` is what this record says about whose call it
+    was: `own`, `copied` (a marker says so) or `unknown`. `message` is the position, among the session's messages, of the
+    answer the call gave; None when that answer is not on the active branch. `hour_write_tokens` is the part of
+    `usage.cache_write_tokens` written for an hour. An agent that keeps only totals gives one `aggregate` charge for
+    `calls` calls.
+    """
+
+    key: str
+    usage: Usage
+    at: datetime | None = None
+    model: str | None = None
+    provider: str | None = None
+    hour_write_tokens: int = 0
+    usd: Decimal | None = None
+    claim: Claim = "unknown"
+    calls: int = 1
+    aggregate: bool = False
+    message: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    ALWAYS: ClassVar = frozenset({"kind"})
+
+    kind: str
+    media_type: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    ALWAYS: ClassVar = frozenset({"tool_call_id", "tool_name", "input"})
+
+    tool_call_id: str
+    tool_name: str
+    input: Json
+    output: str | None = None
+    duration_ms: int | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a conversation. `inherited` marks what a fork copied; `event` says what a system message tells of."""
+
+    ALWAYS: ClassVar = frozenset({"role", "content"})
+
+    role: Role
+    content: str = ""
+    timestamp: datetime | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_result: ToolResult | None = None
+    token_usage: Usage | None = None
+    cost: CostRecord | None = None
+    thinking: str | None = None
+    model: str | None = None
+    is_error: bool = False
+    event: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """What a list shows of a session."""
+
+    ALWAYS: ClassVar = frozenset(
+        {"agent", "session_id", "title", "created_at", "updated_at", "turn_count", "message_count", "tags", "kind"}
+    )
+    COMPUTED: ClassVar = ("unified_id",)
+
+    agent: str
+    session_id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    turn_count: int
+    message_count: int
+    tags: tuple[str, ...] = ()
+    kind: Kind = "main"
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    cost: CostRecord | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    git_commit: str | None = None
+    forked_from: str | None = None
+    parent_id: str | None = None
+    archived: bool = False
+    agent_version: str | None = None
+    mode: str | None = None
+    channel: str | None = None
+    path: str | None = None
+
+    @property
+    def unified_id(self) -> str:
+        return f"{self.agent}:{self.session_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(SessionSummary):
+    """A whole session.
+
+    The internal fields are what a reader tells the catalog: the charges it found; `began`, the time of the file's first
+    record of any kind (who of two holders of one call came first); `based_on`, the keys of other refs whose content this
+    session shows (a change there makes this one stale); `usage_recorded`, False where the store cannot tell what was used.
+    """
+
+    ALWAYS: ClassVar = SessionSummary.ALWAYS | {"messages"}
+
+    messages: tuple[Message, ...] = ()
+    raw: Json = None
+    charges: tuple[Charge, ...] = _internal(())
+    began: datetime | None = _internal(None)
+    based_on: tuple[str, ...] = _internal(())
+    usage_recorded: bool = _internal(True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Where in a snippet the words stand: [start, end) offsets into its text."""
+
+    ALWAYS: ClassVar = frozenset({"start", "end"})
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """One line around the best match, where it came from and where the words stand in it."""
+
+    ALWAYS: ClassVar = frozenset({"text", "matches"})
+
+    text: str
+    role: str | None = None
+    timestamp: datetime | None = None
+    turn: int | None = None
+    matches: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit(SessionSummary):
+    """A session that search found."""
+
+    ALWAYS: ClassVar = SessionSummary.ALWAYS | {"relevance_score", "match_count"}
+
+    relevance_score: float
+    match_count: int
+    snippet: Snippet | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceSource:
+    source: str | None = None
+    version: str | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostBreakdown:
+    ALWAYS: ClassVar = frozenset({"key", "keys", "session_count", "call_count"})
+
+    key: str
+    keys: dict[str, str]
+    total_usd: Decimal | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    source: Source | None = None
+    approximate: bool = False
+    session_count: int = 0
+    call_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSummary:
+    """The sums of a cost report. `recorded_usd` and `estimated_usd` are the parts of `total_usd`."""
+
+    ALWAYS: ClassVar = frozenset({"session_count", "run_count", "call_count", "unpriced"})
+
+    total_usd: Decimal | None = None
+    recorded_usd: Decimal | None = None
+    estimated_usd: Decimal | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    source: Source | None = None
+    approximate: bool = False
+    session_count: int = 0
+    run_count: int = 0
+    call_count: int = 0
+    unpriced: dict[str, int] = field(default_factory=dict)
+    prices: PriceSource | None = None
+    breakdowns: dict[str, CostBreakdown] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSide:
+    ALWAYS: ClassVar = frozenset({"agent", "session_id", "unified_id"})
+
+    agent: str
+    session_id: str
+    unified_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOperation:
+    ALWAYS: ClassVar = frozenset({"type"})
+
+    type: Literal["unchanged", "remove", "add", "modify"]
+    index_a: int | None = None
+    index_b: int | None = None
+    message_a: Message | None = None
+    message_b: Message | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffStats:
+    ALWAYS: ClassVar = frozenset({"removals", "additions", "modifications", "unchanged"})
+
+    removals: int = 0
+    additions: int = 0
+    modifications: int = 0
+    unchanged: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDiff:
+    ALWAYS: ClassVar = frozenset({"a", "b", "operations", "stats"})
+
+    a: DiffSide
+    b: DiffSide
+    operations: tuple[DiffOperation, ...]
+    stats: DiffStats

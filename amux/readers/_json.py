@@ -1,0 +1,133 @@
+"""Foreign JSON: lines of a file another program is writing, and fields that may not be what they should."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from amux.errors import UnreadableSession
+
+MAX_COUNT = 2**53
+"""Counts above what a JSON number can hold exactly are no counts."""
+
+Record = dict[str, Any]
+
+
+def decoded(line: bytes | str) -> Any:
+    """The JSON value of a text, or None: torn, foreign or damaged.
+
+    What orjson refuses but can be made sense of is read all the same: a BOM, NUL bytes of a crashed disk, bytes that are
+    no UTF-8, and half a surrogate pair, each replaced by U+FFFD.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+    raw = raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
+    if raw[:1] not in (b"{", b"["):
+        return None
+    try:
+        value = json.loads(raw.decode("utf-8", "replace"), strict=False)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def records(path: str) -> Iterator[Record]:
+    """The objects of a JSON-lines file, in order; what is no object is passed over, anywhere in the file.
+
+    Lines end at "\\n" only: agents write U+2028 raw inside strings.
+    """
+    for _, record in located(path):
+        yield record
+
+
+def located(path: str) -> Iterator[tuple[int, Record]]:
+    """As records(), each with the byte offset of its line."""
+    offset = 0
+    try:
+        with open(path, "rb") as lines:  # noqa: PTH123
+            for line in lines:
+                start, offset = offset, offset + len(line)
+                record = decoded(line) if len(line) > 1 else None
+                if isinstance(record, dict):
+                    yield start, record
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
+
+
+def document(path: str) -> Any:
+    """The one JSON value a file holds, or None when it is damaged. Raises UnreadableSession."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return decoded(file.read())
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """What lies at a path of keys and positions; None as soon as there is nothing."""
+    for key in path:
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+def text_at(value: Any, *path: str | int) -> str | None:
+    """The string there; None for anything else and for an empty one."""
+    found = at(value, *path)
+    return found if isinstance(found, str) and found else None
+
+
+def int_at(value: Any, *path: str | int) -> int | None:
+    """The count there; None for anything that cannot be one: negative, absurd, a bool, a text."""
+    found = at(value, *path)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_COUNT else None
+
+
+def usd_at(value: Any, *path: str | int) -> Decimal | None:
+    """The amount of money there, exactly as it was written; None for what cannot be one."""
+    found = at(value, *path)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1e9:
+        return None
+    return Decimal(repr(found))
+
+
+def time_at(value: Any, *path: str | int) -> datetime | None:
+    """The time there as aware UTC: ISO 8601 text, or a number of seconds or milliseconds since 1970."""
+    return when(at(value, *path))
+
+
+def when(found: Any) -> datetime | None:
+    """A time as agents write it; a number above 10^11 counts milliseconds."""
+    try:
+        if isinstance(found, str):
+            parsed = datetime.fromisoformat(found)
+            return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        if isinstance(found, int | float) and not isinstance(found, bool) and found > 0:
+            return datetime.fromtimestamp(found / 1000 if found > 1e11 else found, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def list_at(value: Any, *path: str | int) -> list[Any]:
+    """The list there; an empty one for anything else."""
+    found = at(value, *path)
+    return found if isinstance(found, list) else []
+
+
+def dict_at(value: Any, *path: str | int) -> Record:
+    """The object there; an empty one for anything else."""
+    found = at(value, *path)
+    return found if isinstance(found, dict) else {}

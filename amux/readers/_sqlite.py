@@ -1,0 +1,123 @@
+"""Another program's SQLite database, read without a trace.
+
+`mode=ro` on a database in WAL mode opens `-wal` and `-shm` for writing and may leave them behind, and `immutable=1` does
+not see what is only in the `-wal`. So: nothing in the `-wal` and no journal, `immutable=1`; else a private copy.
+"""
+
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from amux.errors import UnreadableSession
+from amux.readers._base import stamp
+
+MAGIC = b"SQLite format 3\0"
+COPY_LIMIT = 256 * 2**20
+"""Above this a copy costs more than it saves: `mode=ro` then, with its shared locks."""
+ATTEMPTS = 5
+SIDECARS = ("-wal", "-journal")
+
+
+def database_stamp(path: str | os.PathLike[str]) -> str:
+    """A fingerprint of a database that changes when its content may have: its own file's and its -wal's."""
+    found = [stamp(path), *(stamp(f"{os.fspath(path)}{suffix}") for suffix in SIDECARS)]
+    return "|".join(f"{one[0]}" if one else "" for one in found)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """A connection that sees every committed row and changes nothing beside the database.
+
+    Raises UnreadableSession, also for errors of SQLite inside the block: a damaged page costs one session, not the run.
+    """
+    name = os.fspath(path)
+    try:
+        check(name)
+        with connected(name) as db:
+            db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            yield db
+    except sqlite3.Error as error:
+        raise UnreadableSession(name, str(error)) from error
+    except OSError as error:
+        raise UnreadableSession(name, error.strerror or str(error)) from error
+
+
+def check(path: str) -> None:
+    found = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISREG(found.st_mode):
+        raise UnreadableSession(path, "it is no regular file")
+    with open(path, "rb") as file:  # noqa: PTH123
+        head = file.read(len(MAGIC))
+    if head and head != MAGIC:
+        raise UnreadableSession(path, "it is no SQLite database")
+
+
+@contextmanager
+def connected(path: str) -> Iterator[sqlite3.Connection]:
+    beside = [suffix for suffix in SIDECARS if (found := stamp(path + suffix)) and found[1]]
+    if not beside:
+        with closing(path, "immutable=1") as db:
+            yield db
+    elif sum(found[1] for suffix in ("", *beside) if (found := stamp(path + suffix))) > COPY_LIMIT:
+        with closing(path, "mode=ro") as db:
+            yield db
+    else:
+        with tempfile.TemporaryDirectory(prefix="amux-") as private:
+            copy = snapshot(path, beside, private)
+            with closing(copy, "mode=rw") as db:
+                yield db
+
+
+@contextmanager
+def closing(path: str, options: str) -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=5)
+    try:
+        db.execute("pragma query_only = on")
+        yield db
+    finally:
+        db.close()
+
+
+def snapshot(path: str, beside: Sequence[str], directory: str) -> str:
+    """A copy of a database and what lies beside it, taken while nobody wrote; after some attempts, the last one taken."""
+    copy = os.path.join(directory, "copy.db")  # noqa: PTH118
+    for _ in range(ATTEMPTS):
+        before = moment(path)
+        shutil.copyfile(path, copy)
+        for suffix in beside:
+            try:
+                shutil.copyfile(path + suffix, copy + suffix)
+            except FileNotFoundError:  # checkpointed meanwhile: moment() will differ
+                continue
+        if moment(path) == before:
+            break
+    return copy
+
+
+def moment(path: str) -> tuple[str, bytes]:
+    """What tells one state of a database from the next: sizes, times, and the salts in the head of its -wal."""
+    try:
+        with open(path + "-wal", "rb") as wal:  # noqa: PTH123
+            head = wal.read(32)
+    except OSError:
+        head = b""
+    return database_stamp(path), head
+
+
+def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
+    """The columns a table has; none when there is no such table. Agents add columns with every version."""
+    return frozenset(row[1] for row in db.execute(f'pragma table_info("{table}")'))
+
+
+def rows(db: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
+    """The rows of a query as objects."""
+    cursor = db.execute(query, values)
+    names = [column[0] for column in cursor.description]
+    for row in cursor:
+        yield dict(zip(names, row, strict=True))
