@@ -16,8 +16,9 @@ Source = Literal["native", "run-index", "estimated", "mixed"]
 Json = Any
 
 
-def _internal(default: Any) -> Any:
-    return field(default=default, metadata={"internal": True})
+INTERNAL = {"internal": True}
+FOREIGN = {"foreign": True}
+"""JSON of an agent, shown as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class ToolCall:
 
     tool_call_id: str
     tool_name: str
-    input: Json
+    input: Json = field(metadata=FOREIGN)
     output: str | None = None
     duration_ms: int | None = None
     is_error: bool = False
@@ -166,11 +167,11 @@ class Session(SessionSummary):
     ALWAYS: ClassVar = SessionSummary.ALWAYS | {"messages"}
 
     messages: tuple[Message, ...] = ()
-    raw: Json = None
-    charges: tuple[Charge, ...] = _internal(())
-    began: datetime | None = _internal(None)
-    based_on: tuple[str, ...] = _internal(())
-    usage_recorded: bool = _internal(True)
+    raw: Json = field(default=None, metadata=FOREIGN)
+    charges: tuple[Charge, ...] = field(default=(), metadata=INTERNAL)
+    began: datetime | None = field(default=None, metadata=INTERNAL)
+    based_on: tuple[str, ...] = field(default=(), metadata=INTERNAL)
+    usage_recorded: bool = field(default=True, metadata=INTERNAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from amux.readers._base import Host, Reader
 @cache
 def names() -> tuple[str, ...]:
     """The agents, as they are typed on the command line."""
-    found = {name.split(".")[0] for name in os.listdir(os.path.dirname(__file__))}  # noqa: PTH118, PTH120, PTH208
+    found = {name.split(".")[0] for name in os.listdir(os.path.dirname(__file__))}
     return tuple(sorted(name.replace("_", "-") for name in found if not name.startswith("_")))
 
 

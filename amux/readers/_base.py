@@ -5,7 +5,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +29,7 @@ class Host:
         """The user's own host; with `home`, that directory as if it were one: variables that move a store do not count."""
         if home is not None:
             return cls(Path(home).absolute(), {})
-        return cls(Path(os.path.expanduser("~")), dict(os.environ))  # noqa: PTH111 - Path.home() raises without HOME
+        return cls(Path(os.path.expanduser("~")), dict(os.environ))
 
     def directory(self, variable: str, *default: str) -> Path:
         """The directory a variable names (`~` is the host's home), else the default below the home."""
@@ -126,7 +126,7 @@ class Reader:
 def stamp(path: str | os.PathLike[str]) -> tuple[str, int] | None:
     """Fingerprint and size of a regular file; None for anything else: a FIFO would block, a directory is no session."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of these on every run: a Path each would double the time
+        found = os.stat(path)
     except (OSError, ValueError):
         return None
     if not stat.S_ISREG(found.st_mode):
@@ -160,9 +160,14 @@ def entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
 def modified(path: str) -> datetime:
     """When a file was last written: for sessions in which no record has a time."""
     try:
-        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)  # noqa: PTH116
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
     except (OSError, OverflowError, ValueError):
         return datetime.fromtimestamp(0, UTC)
+
+
+def inherited(messages: Iterable[Message]) -> Iterator[Message]:
+    """The messages, marked as what a fork copied."""
+    return (replace(message, inherited=True) for message in messages)
 
 
 def turns(messages: Sequence[Message]) -> int:

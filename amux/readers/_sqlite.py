@@ -49,10 +49,10 @@ def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 
 def check(path: str) -> None:
-    found = os.stat(path)  # noqa: PTH116
+    found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
         raise UnreadableSession(path, "it is no regular file")
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open(path, "rb") as file:
         head = file.read(len(MAGIC))
     if head and head != MAGIC:
         raise UnreadableSession(path, "it is no SQLite database")
@@ -86,7 +86,7 @@ def closing(path: str, options: str) -> Iterator[sqlite3.Connection]:
 
 def snapshot(path: str, beside: Sequence[str], directory: str) -> str:
     """A copy of a database and what lies beside it, taken while nobody wrote; after some attempts, the last one taken."""
-    copy = os.path.join(directory, "copy.db")  # noqa: PTH118
+    copy = os.path.join(directory, "copy.db")
     for _ in range(ATTEMPTS):
         before = moment(path)
         shutil.copyfile(path, copy)
@@ -103,7 +103,7 @@ def snapshot(path: str, beside: Sequence[str], directory: str) -> str:
 def moment(path: str) -> tuple[str, bytes]:
     """What tells one state of a database from the next: sizes, times, and the salts in the head of its -wal."""
     try:
-        with open(path + "-wal", "rb") as wal:  # noqa: PTH123
+        with open(path + "-wal", "rb") as wal:
             head = wal.read(32)
     except OSError:
         head = b""

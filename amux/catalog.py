@@ -1,0 +1,600 @@
+"""The catalog: what every session says of itself, kept fresh, asked by SQL.
+
+One SQLite file in the user's cache directory, or the same in memory. It is a cache and nothing else: an answer from it
+equals an answer from the files.
+"""
+
+import os
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from amux import cost, linking, search
+from amux.errors import UnreadableSession
+from amux.model import Charge, CostRecord, SearchHit, Session, SessionSummary
+from amux.query import Query
+from amux.readers._base import Reader, SessionRef
+
+FORMAT = 1
+"""Raised when the schema or what readers put into it changes: a file of another format is built anew."""
+BUSY_SECONDS = 600
+"""How long to wait for another amux that is filling the catalog."""
+
+SCHEMA = f"""
+    create table scope (no integer primary key, agent text not null, roots text not null, state text, unique (agent, roots));
+    create table ref (
+        no integer primary key, scope integer not null, key text not null, path text not null, fingerprint text not null,
+        size integer not null, files blob not null, based_on blob not null, reason text, unique (scope, key));
+    create table session (
+        no integer primary key autoincrement, ref integer not null, scope integer not null, id text not null, kind text not null,
+        title text not null, created_at integer not null, updated_at integer not null, turn_count integer not null,
+        message_count integer not null, tags text not null, model text, models text not null, cwd text, git_branch text,
+        git_commit text, forked_from text, parent_id text, archived integer not null, agent_version text, mode text,
+        channel text, path text, usage_recorded integer not null, began integer, times blob not null,
+        root integer, linked integer not null default 0, inherited integer not null default 0, link_from text, link_created integer);
+    create index session_by_ref on session (ref);
+    create index session_by_id on session (scope, id);
+    create index session_by_root on session (root);
+    create table charge (
+        session integer not null, scope integer not null, position integer not null, key integer not null, at integer, model text,
+        provider text, input integer, output integer, thinking integer, cached integer, written integer, hour integer not null,
+        usd integer, estimate integer, claim integer not null, calls integer not null, aggregate integer not null, message integer,
+        owned integer not null default 1);
+    create index charge_by_session on charge (session);
+    create index charge_by_key on charge (key);
+    create table spend (
+        session integer not null, scope integer not null, model text, quarter integer, calls integer not null, input integer, output integer,
+        thinking integer, cached integer, written integer, usd integer, estimate integer, auto integer, unpriced integer, aggregate integer);
+    create index spend_by_session on spend (session);
+    create virtual table words using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}');
+    pragma user_version = {FORMAT};
+"""
+SUMMARY = """
+    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count, s.tags,
+    s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
+    s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A ref that could not be read."""
+
+    agent: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far filling has come, for a progress bar."""
+
+    done: int
+    sessions: int
+    done_bytes: int
+    bytes: int
+
+
+Report = Callable[[Progress], None]
+
+
+def milliseconds(time: datetime | None) -> int | None:
+    return int(time.timestamp() * 1000) if time else None
+
+
+def from_milliseconds(count: int) -> datetime:
+    return datetime.fromtimestamp(count / 1000, UTC)
+
+
+def key_number(key: str) -> int:
+    """A key as 64 bits: a number in an index takes a quarter of the space of a text, and equal keys stay equal."""
+    return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
+
+
+class Catalog:
+    def __init__(self, db: sqlite3.Connection, path: Path | None) -> None:
+        self.db = db
+        self.path = path
+        self.scopes: dict[int, str] = {}
+        """The stores this run has looked at, and whose they are."""
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        return cls(prepared(sqlite3.connect(":memory:", isolation_level=None)), None)
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """The catalog in a file; one that is damaged or of another format is renamed away and begun anew.
+
+        Raises sqlite3.Error or OSError where it cannot be kept: the caller then does without.
+        """
+        secure(path.parent)
+        try:
+            return cls(opened(path), path)
+        except sqlite3.DatabaseError:
+            set_aside(path)
+            return cls(opened(path), path)
+
+    def close(self) -> None:
+        self.db.close()
+
+    def abandon(self) -> None:
+        """Give up a file that failed in use; a damaged one is out of the way of the next run."""
+        try:
+            sound = self.db.execute("pragma quick_check(1)").fetchone() == ("ok",)
+        except sqlite3.Error:
+            sound = False
+        self.close()
+        if not sound and self.path:
+            set_aside(self.path)
+
+    # Keeping it fresh
+
+    def refresh(self, reader: Reader, report: Report | None = None) -> None:
+        """Read again what changed of one agent's store, and drop what is gone."""
+        scope, state = self.scope(reader)
+        self.scopes[scope] = reader.agent
+        now = reader.state()
+        if now is not None and now == state:
+            return
+        refs = {ref.key: ref for ref in reader.refs()}
+        if not self.stale(scope, refs).nothing:
+            self.db.execute("begin immediate")
+            try:
+                # Another process may have filled it while this one waited for the lock: look again.
+                self.update(scope, reader, refs, report)
+            except BaseException:
+                self.db.execute("rollback")
+                raise
+            self.db.execute("commit")
+        if now is not None:
+            self.db.execute("update scope set state = ? where no = ?", (now, scope))
+
+    def scope(self, reader: Reader) -> tuple[int, str | None]:
+        """The number of a store as this host sees it, and the state it was last seen in."""
+        roots = "\n".join(str(root) for root in reader.roots())
+        find = "select no, state from scope where agent = ? and roots = ?"
+        found = self.db.execute(find, (reader.agent, roots)).fetchone()
+        if not found:
+            self.db.execute("insert or ignore into scope (agent, roots) values (?, ?)", (reader.agent, roots))
+            found = self.db.execute(find, (reader.agent, roots)).fetchone()
+        return found[0], found[1]
+
+    def stale(self, scope: int, refs: dict[str, SessionRef]) -> "Stale":
+        gone: list[int] = []
+        changed: list[int] = []
+        fresh = set[str]()
+        known = self.db.execute("select no, key, fingerprint, based_on from ref where scope = ?", (scope,))
+        for no, key, fingerprint, based_on in known:
+            if key not in refs:
+                gone.append(no)
+            elif fingerprint != refs[key].fingerprint or moved_base(based_on, refs):
+                changed.append(no)
+            else:
+                fresh.add(key)
+        return Stale(tuple(gone + changed), tuple(ref for key, ref in refs.items() if key not in fresh))
+
+    def update(self, scope: int, reader: Reader, refs: dict[str, SessionRef], report: Report | None) -> None:
+        stale = self.stale(scope, refs)
+        for no in stale.drop:
+            self.forget(no)
+        total = sum(ref.size for ref in stale.read)
+        done = 0
+        for number, ref in enumerate(stale.read):
+            self.add(scope, reader, ref, refs)
+            done += ref.size
+            if report:
+                report(Progress(number + 1, len(stale.read), done, total))
+        linking.link(self.db, scope)
+
+    def forget(self, ref: int) -> None:
+        """Drop a ref and its sessions; their index rows are dead, since their session number is never used again."""
+        keys = self.db.execute("select key from charge where session in (select no from session where ref = ?)", (ref,))
+        linking.touch(self.db, keys.fetchall())
+        for table in ("charge", "spend"):
+            self.db.execute(f"delete from {table} where session in (select no from session where ref = ?)", (ref,))
+        self.db.execute("delete from session where ref = ?", (ref,))
+        self.db.execute("delete from ref where no = ?", (ref,))
+
+    def add(self, scope: int, reader: Reader, ref: SessionRef, refs: dict[str, SessionRef]) -> None:
+        reason = None
+        sessions: Sequence[Session] = ()
+        try:
+            sessions = reader.read(ref)
+        except UnreadableSession as error:
+            reason = error.reason
+        base = {key: refs[key].fingerprint if key in refs else None for session in sessions for key in session.based_on}
+        row = (scope, ref.key, ref.path, ref.fingerprint, ref.size, orjson.dumps(ref.files), orjson.dumps(base), reason)
+        insert = "insert into ref (scope, key, path, fingerprint, size, files, based_on, reason) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        no = self.db.execute(insert, row).lastrowid
+        for session in sessions:
+            self.add_session(scope, no or 0, session)
+
+    def add_session(self, scope: int, ref: int, session: Session) -> None:
+        no = self.db.execute(INSERT_SESSION, session_row(ref, scope, session)).lastrowid or 0
+        charges = {key_number(charge.key): charge for charge in session.charges}
+        rows = [charge_row(no, scope, position, key, charge) for position, (key, charge) in enumerate(charges.items())]
+        self.db.executemany(INSERT_CHARGE, rows)
+        linking.touch(self.db, ((key,) for key in charges))
+        self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(no, session))
+
+    # Asking it
+
+    def sessions(self, query: Query) -> list[SessionSummary]:
+        where, values = self.conditions(query)
+        source = SESSIONS if query.sort != "cost" else f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no"
+        order = ORDERS[query.sort] + ("" if query.ascending else " desc")
+        select = f"select {SUMMARY} from {source} where {where} order by {order}, s.id"
+        if query.limit:
+            select += f" limit {query.limit:d}"
+        return self.summaries(self.db.execute(select, values).fetchall())
+
+    def summaries(self, rows: Sequence[Sequence[Any]]) -> list[SessionSummary]:
+        costs = self.costs([row[0] for row in rows])
+        return [summary(row, costs.get(row[0])) for row in rows]
+
+    def costs(self, numbers: Sequence[int]) -> dict[int, CostRecord]:
+        """What each session cost: a main session with its sub-agents, a sub-agent by itself."""
+        some = ", ".join(map(str, numbers))
+        rows = self.db.execute(
+            f"{FAMILY} having f.root in ({some}) union all"
+            f" select t.session, {TOTAL}, 0 from spend t join session f on f.no = t.session"
+            f" where f.root <> f.no and t.session in ({some}) group by t.session"
+        )
+        return {row[0]: cost_record(row[1:]) for row in rows}
+
+    def count(self, query: Query) -> int:
+        where, values = self.conditions(query)
+        found: int = self.db.execute(f"select count(*) from {SESSIONS} where {where}", values).fetchone()[0]
+        return found
+
+    def conditions(self, query: Query) -> tuple[str, list[Any]]:
+        """A query as SQL. Only stores this run has looked at count: others' rows may be long out of date."""
+        scopes = [no for no, agent in self.scopes.items() if not query.agents or agent in query.agents]
+        clauses = [f"s.scope in ({', '.join(map(str, scopes))})"]
+        values: list[Any] = []
+        clauses.append("s.kind in ('main', 'subagent')" if query.subagents else "s.kind = 'main'")
+        if not query.archived:
+            clauses.append("not s.archived")
+        if query.since:
+            clauses.append("created >= ?")
+            values.append(milliseconds(query.since))
+        if query.until:
+            clauses.append("created < ?")
+            values.append(milliseconds(query.until))
+        if query.model:
+            clauses.append("s.models like ? escape '\\'")
+            values.append(f"%{escaped(query.model)}%")
+        if query.directories:
+            clauses.append(" or ".join(["s.cwd = ? or s.cwd like ? escape '\\'"] * len(query.directories)).join("()"))
+            values += [value for one in query.directories for value in (one, f"{escaped(one.rstrip('/'))}/%")]
+        if query.tags:
+            clauses.append(f"exists (select 1 from json_each(s.tags) where value in ({marks(query.tags)}))")
+            values += query.tags
+        if query.ids:
+            clauses.append(f"s.id in ({marks(query.ids)})")
+            values += query.ids
+        return " and ".join(clauses), values
+
+    def candidates(self, agents: Iterable[str], prefix: str) -> list[tuple[str, str]]:
+        """(agent, id) of every session of the agents whose id begins so; the whole id stands alone."""
+        scopes = [no for no, agent in self.scopes.items() if agent in set(agents)]
+        rows = self.db.execute(
+            f"select distinct sc.agent, s.id from session s join scope sc on sc.no = s.scope where s.scope in ({', '.join(map(str, scopes))})"
+            " and s.id >= ? and s.id < ? order by sc.agent, s.id",
+            (prefix, prefix + "\U0010ffff"),
+        ).fetchall()
+        exact = [(agent, id) for agent, id in rows if id == prefix]
+        return exact or [(agent, id) for agent, id in rows]
+
+    def found(self, agent: str, session_id: str) -> "Found | None":
+        """The row of one session and what reading it takes."""
+        select = f"""
+            select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {SUMMARY} from {SESSIONS} join ref r on r.no = s.ref
+            where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ? order by s.kind, s.no
+        """
+        row = self.db.execute(select, (session_id,)).fetchone()
+        if not row:
+            return None
+        key, path, fingerprint, size, files, inherited = row[:6]
+        return Found(
+            SessionRef(key, path, fingerprint, size, tuple(orjson.loads(files))),
+            self.summaries([row[6:]])[0],
+            inherited,
+        )
+
+    def matches(self, words: search.Words, query: Query) -> list[SearchHit]:
+        """The sessions in which every group of words occurs and no excluded one does, best first."""
+        found: dict[int, list[float]] = {}
+        for number, group in enumerate(words.groups):
+            held = self.holders(group)
+            found = {no: [*found.get(no, []), *held[no]] for no in held if number == 0 or no in found}
+        for term in words.excluded:
+            for no in self.holders((term,)):
+                found.pop(no, None)
+        where, values = self.conditions(replace(query, subagents=True))
+        self.db.execute("create temp table if not exists hit (no integer primary key, matches integer)")
+        self.db.execute("delete from hit")
+        self.db.executemany("insert into hit values (?, ?)", ((no, len(rows)) for no, rows in found.items()))
+        rows = self.db.execute(
+            f"select {SUMMARY}, h.matches from {SESSIONS} join hit h on h.no = s.no where {where}", values
+        ).fetchall()
+        summaries = self.summaries(rows)
+        weights = [sum(found[row[0]]) for row in rows]
+        scored = zip(search.scores(weights), rows, summaries, strict=True)
+        best = sorted(scored, key=lambda hit: (-hit[0], -hit[2].updated_at.timestamp(), hit[2].session_id))
+        hits = [search.hit(one, score, row[-1]) for score, row, one in best]
+        return hits[: query.limit] if query.limit else hits
+
+    def holders(self, terms: Sequence[search.Term]) -> dict[int, list[float]]:
+        """The sessions in which one of the terms occurs, each with a weight for every place it does."""
+        held: dict[int, list[float]] = {}
+        for term in terms:
+            for (row,) in self.db.execute("select rowid from words where words match ?", (term.question,)):
+                held.setdefault(row >> search.SESSION_SHIFT, []).append(search.weight(row))
+        return held
+
+    def spending(
+        self, query: Query, dimensions: Sequence[str], offsets: Sequence[tuple[int, int]]
+    ) -> Iterator[dict[str, Any]]:
+        """The sums of the calls a query asks for, by the dimensions; without any, one row."""
+        where, values = self.spend_conditions(query)
+        names = {
+            "agent": "sc.agent",
+            "model": "t.model",
+            "session": "sc.agent || ':' || r.id",
+            "day": day_number(offsets),
+        }
+        columns = "".join(f"{names[one]} {one}, " for one in dimensions)
+        select = f"""
+            select {columns} sum(t.calls) calls, sum(t.input) input, sum(t.output) output, sum(t.thinking) thinking, sum(t.cached) cached,
+                sum(t.written) written, sum(t.usd) usd, sum(t.auto) auto, max(t.aggregate) aggregate, count(distinct s.root) sessions
+            from spend t join session s on s.no = t.session join session r on r.no = s.root join scope sc on sc.no = t.scope where {where}
+        """
+        if dimensions:
+            places = ", ".join(str(place + 1) for place in range(len(dimensions)))
+            select += f" group by {places} order by {places}"
+        cursor = self.db.execute(select, values)
+        names_of = [column[0] for column in cursor.description]
+        for row in cursor:
+            yield dict(zip(names_of, row, strict=True))
+
+    def spend_conditions(self, query: Query) -> tuple[str, list[Any]]:
+        scopes = [no for no, agent in self.scopes.items() if not query.agents or agent in query.agents]
+        clauses = [f"t.scope in ({', '.join(map(str, scopes))})"]
+        values: list[Any] = []
+        if query.since:
+            clauses.append("t.quarter >= ?")
+            values.append((milliseconds(query.since) or 0) // cost.QUARTER)
+        if query.until:
+            clauses.append("t.quarter < ?")
+            values.append((milliseconds(query.until) or 0) // cost.QUARTER)
+        if query.model:
+            clauses.append("t.model like ? escape '\\'")
+            values.append(f"%{escaped(query.model)}%")
+        return " and ".join(clauses), values
+
+    def unpriced(self, query: Query) -> dict[str, int]:
+        """Models without a price, and how many tokens of theirs are therefore in no sum."""
+        where, values = self.spend_conditions(query)
+        select = f"select coalesce(t.model, ?), sum(t.unpriced) tokens from spend t where {where} group by t.model having tokens > 0 order by t.model"
+        return dict(self.db.execute(select, [cost.UNKNOWN, *values]).fetchall())
+
+    def span(self) -> tuple[int, int]:
+        """The first and the last quarter of an hour in which a call was made."""
+        first, last = self.db.execute("select min(quarter), max(quarter) from spend").fetchone()
+        return first or 0, last or 0
+
+    def skipped(self) -> list[Skipped]:
+        """What could not be read of the stores this run has looked at."""
+        rows = self.db.execute(
+            f"select scope, path, reason from ref where reason is not null and scope in ({', '.join(map(str, self.scopes))}) order by path"
+        )
+        return [Skipped(self.scopes[scope], path, reason) for scope, path, reason in rows]
+
+    def unreadable(self, agent: str, prefix: str) -> Skipped | None:
+        """The ref that could not be read and whose session may be the one asked for."""
+        return next((one for one in self.skipped() if one.agent == agent and prefix in one.path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """What a refresh has to do: refs to drop, refs to read."""
+
+    drop: tuple[int, ...]
+    read: tuple[SessionRef, ...]
+
+    @property
+    def nothing(self) -> bool:
+        return not self.drop and not self.read
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    ref: SessionRef
+    summary: SessionSummary
+    inherited: int
+
+
+def prepared(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection to a catalog with its tables. Raises sqlite3.DatabaseError when it holds something else."""
+    version = db.execute("pragma user_version").fetchone()[0]
+    if version == 0:
+        db.executescript(f"begin immediate; {SCHEMA} commit;")
+    elif version != FORMAT:
+        raise sqlite3.DatabaseError(f"format {version}")
+    return db
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        path.chmod(0o600)
+        db.execute("pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        return prepared(db)
+    except BaseException:
+        db.close()
+        raise
+
+
+def secure(directory: Path) -> None:
+    """Make the cache directory, or make sure that it is the user's own. Raises OSError where it cannot be trusted."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = directory.lstat()
+    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    if directory.is_symlink() or not mine or found.st_mode & 0o022:
+        raise OSError(f"{directory} is not safe to keep a cache in")
+
+
+def set_aside(path: Path) -> None:
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    path.replace(path.with_name(path.name + ".broken"))
+
+
+def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:
+    """Whether something this session's reading took from other refs changed, came or went."""
+    if based_on == b"{}":
+        return False
+    known = orjson.loads(based_on).items()
+    return any(fingerprint != (refs[key].fingerprint if key in refs else None) for key, fingerprint in known)
+
+
+def day_number(offsets: Sequence[tuple[int, int]]) -> str:
+    """Days since 1970 in local time, as SQL: the offset that holds at a call's time decides its day."""
+    cases = " ".join(f"when t.quarter >= {start // cost.QUARTER} then {ahead}" for start, ahead in reversed(offsets))
+    return f"(t.quarter * {cost.QUARTER} + case {cases} end) / 86400000" if cases else "null"
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+# Rows
+
+INSERT_SESSION = """
+    insert into session (ref, scope, id, kind, title, created_at, updated_at, turn_count, message_count, tags, model, models, cwd,
+        git_branch, git_commit, forked_from, parent_id, archived, agent_version, mode, channel, path, usage_recorded, began, times)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+INSERT_CHARGE = """
+    insert into charge (session, scope, position, key, at, model, provider, input, output, thinking, cached, written, hour, usd,
+        claim, calls, aggregate, message)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SESSIONS = "session s join scope sc on sc.no = s.scope"
+TOTAL = ", ".join(f"sum(t.{name})" for name in ("usd", "auto", "input", "output", "thinking", "cached", "written"))
+FAMILY = f"select f.root root, {TOTAL}, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
+ORDERS = {
+    "date": "s.updated_at",
+    "turns": "s.turn_count",
+    "cost": "coalesce(family.worth, 0)",
+    "relevance": "s.updated_at",
+}
+
+
+def session_row(ref: int, scope: int, session: Session) -> tuple[Any, ...]:
+    times = array("q", (milliseconds(message.timestamp) or 0 for message in session.messages))
+    return (
+        ref,
+        scope,
+        session.session_id,
+        session.kind,
+        session.title,
+        milliseconds(session.created_at),
+        milliseconds(session.updated_at),
+        session.turn_count,
+        session.message_count,
+        orjson.dumps(session.tags).decode(),
+        session.model,
+        orjson.dumps(session.models).decode(),
+        session.cwd,
+        session.git_branch,
+        session.git_commit,
+        session.forked_from,
+        session.parent_id,
+        session.archived,
+        session.agent_version,
+        session.mode,
+        session.channel,
+        session.path,
+        session.usage_recorded,
+        milliseconds(session.began),
+        times.tobytes(),
+    )
+
+
+def charge_row(session: int, scope: int, position: int, key: int, charge: Charge) -> tuple[Any, ...]:
+    usage = charge.usage
+    return (
+        session,
+        scope,
+        position,
+        key,
+        milliseconds(charge.at),
+        charge.model,
+        charge.provider,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.thinking_tokens,
+        usage.cached_tokens,
+        usage.cache_write_tokens,
+        charge.hour_write_tokens,
+        cost.pico(charge.usd),
+        linking.CLAIMS.index(charge.claim),
+        charge.calls,
+        charge.aggregate,
+        charge.message,
+    )
+
+
+def summary(row: Sequence[Any], spent: CostRecord | None) -> SessionSummary:
+    (_, agent, id, title, created, updated, turns, messages, tags, kind, model, models, cwd, branch, commit) = row[:15]
+    (fork, parent, archived, version, mode, channel, path, usage_recorded) = row[15:23]
+    return SessionSummary(
+        agent=agent,
+        session_id=id,
+        title=title,
+        created_at=from_milliseconds(created),
+        updated_at=from_milliseconds(updated),
+        turn_count=turns,
+        message_count=messages,
+        tags=tuple(orjson.loads(tags)),
+        kind=kind,
+        model=model,
+        models=tuple(orjson.loads(models)),
+        cost=spent or (NOTHING if usage_recorded else None),
+        cwd=cwd,
+        git_branch=branch,
+        git_commit=commit,
+        forked_from=fork,
+        parent_id=parent,
+        archived=bool(archived),
+        agent_version=version,
+        mode=mode,
+        channel=channel,
+        path=path,
+    )
+
+
+NOTHING = CostRecord(Decimal(0), 0, 0, 0, 0, 0, "native")
+"""No calls at all cost nothing, unless the store could not tell."""
+
+
+def cost_record(sums: Sequence[Any]) -> CostRecord:
+    native, estimate, input, output, thinking, cached, written = sums[:7]
+    both = None if native is None and estimate is None else (native or 0) + (estimate or 0)
+    return CostRecord(cost.usd(both), input, output, thinking, cached, written, cost.source(native, estimate))

@@ -1,0 +1,138 @@
+"""Who made a call, whose fork a session is: what can be told only from an agent's sessions together.
+
+Forks copy their parent's records and resumes repeat them, so one call of a model can stand in several sessions. Each
+key gets one owner: a record that claims the call as its own before one that does not say, before one marked as a copy;
+then the earlier record; then the session that began earlier. What a session holds but does not own, it inherited.
+"""
+
+import sqlite3
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+CLAIMS = ("own", "unknown", "copied")
+LATE = 2**62
+
+TOUCHED = "create temp table if not exists touched (key integer primary key)"
+SHARED = """
+    select c.key, c.rowid, c.session, c.claim, coalesce(c.at, :late) at, coalesce(s.began, :late) began, s.id
+    from charge c join session s on s.no = c.session
+    where c.scope = :scope and c.key in (
+        select key from charge where scope = :scope and key in (select key from touched)
+        group by key having min(session) < max(session))
+    order by c.key, c.claim, at, began, s.id
+"""
+AFFECTED = """
+    select distinct session from charge where scope = :scope and key in (select key from touched)
+    union select no from session where scope = :scope and linked = 0
+"""
+INHERITED = """
+    select c.message, o.session owner_session, s.id owner, s.kind, s.parent_id
+    from charge c
+    join charge o on o.key = c.key and o.scope = c.scope and o.owned = 1
+    join session s on s.no = o.session
+    where c.session = ? and c.owned = 0 and o.session <> c.session
+    order by c.position
+"""
+SPEND = """
+    insert into spend
+    select session, scope, model, at / 900000, sum(calls), sum(input), sum(output), sum(thinking), sum(cached), sum(written),
+           sum(usd), sum(estimate), sum(case when usd is null or usd = 0 then estimate end),
+           sum(case when usd is null and estimate is null then coalesce(input, 0) + coalesce(output, 0) + coalesce(cached, 0) + coalesce(written, 0) end),
+           max(aggregate)
+    from charge where session = ? and owned = 1 group by model, at / 900000
+"""
+"""What a session's own calls come to, by model and quarter of an hour: every time zone's days are made of those."""
+
+
+def touch(db: sqlite3.Connection, keys: Iterable[tuple[int]]) -> None:
+    """Note keys whose holders changed."""
+    db.execute(TOUCHED)
+    db.executemany("insert or ignore into touched values (?)", keys)
+
+
+def link(db: sqlite3.Connection, scope: int) -> None:
+    """Bring owners, forks and totals of a store up to date after some of its sessions changed."""
+    db.execute(TOUCHED)
+    affected = [no for (no,) in db.execute(AFFECTED, {"scope": scope})]
+    give_owners(db, scope)
+    for no in affected:
+        db.execute("delete from spend where session = ?", (no,))
+        db.execute(SPEND, (no,))
+        link_fork(db, no)
+    give_roots(db, scope)
+    db.execute("delete from touched")
+
+
+def give_owners(db: sqlite3.Connection, scope: int) -> None:
+    db.execute(
+        "update charge set owned = 1 where owned = 0 and scope = ? and key in (select key from touched)", (scope,)
+    )
+    holders = db.execute(SHARED, {"scope": scope, "late": LATE}).fetchall()
+    copies = [(record[1],) for _, same in groupby(holders, itemgetter(0)) for record in list(same)[1:]]
+    db.executemany("update charge set owned = 0 where rowid = ?", copies)
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """What a session inherited: how many of its first messages, and from whom it has the last of its copied calls."""
+
+    inherited: int = 0
+    forked_from: str | None = None
+    created_at: int | None = None
+
+
+def link_fork(db: sqlite3.Connection, no: int) -> None:
+    copied = db.execute(INHERITED, (no,)).fetchall()
+    fork = fork_of(db, no, copied) if copied else Fork()
+    db.execute(
+        "update session set linked = 1, inherited = ?, link_from = ?, link_created = ? where no = ?",
+        (fork.inherited, fork.forked_from, fork.created_at, no),
+    )
+
+
+def fork_of(db: sqlite3.Connection, no: int, copied: list[tuple[int | None, int, str, str, str | None]]) -> Fork:
+    id, kind, created, began, times = db.execute(
+        "select id, kind, created_at, began, times from session where no = ?", (no,)
+    ).fetchone()
+    if kind != "main":
+        return Fork()
+    _, _, owner, owner_kind, owner_parent = copied[-1]
+    parent = owner if owner_kind == "main" else owner_parent
+    count = 1 + max((message for message, *_ in copied if message is not None), default=-1)
+    return Fork(count, parent if parent != id else None, started(array("q", times), count, created, began))
+
+
+def started(times: "array[int]", inherited: int, created: int, began: int | None) -> int:
+    """When a fork began: its first own record, unless the session's own start is already later than what it inherited."""
+    last = max(times[:inherited], default=0)
+    if created > last:
+        return created
+    if began and began > last:
+        return began
+    return next((time for time in times[inherited:] if time >= last), last or created)
+
+
+def give_roots(db: sqlite3.Connection, scope: int) -> None:
+    """The main session each sub-agent belongs to, through sub-agents of sub-agents; an orphan is its own."""
+    db.execute("update session set root = no where scope = ? and kind = 'main' and root is not no", (scope,))
+    parents: dict[str, tuple[int, str | None]] = {}
+    for id, no, kind, parent in db.execute(
+        "select id, no, kind, parent_id from session where scope = ? order by no desc", (scope,)
+    ):
+        parents[id] = (no, parent if kind != "main" else None)
+    children = db.execute("select no, parent_id from session where scope = ? and kind <> 'main'", (scope,)).fetchall()
+    db.executemany("update session set root = ? where no = ?", list(roots(parents, children)))
+
+
+def roots(
+    parents: dict[str, tuple[int, str | None]], children: list[tuple[int, str | None]]
+) -> Iterator[tuple[int, int]]:
+    for no, parent in children:
+        root, above, seen = no, parent, set[str]()
+        while above in parents and above not in seen:
+            seen.add(above)
+            root, above = parents[above]
+        yield root, no

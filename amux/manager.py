@@ -1,0 +1,174 @@
+"""SessionManager: the library's face."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from amux import cost, readers
+from amux.catalog import Catalog, Found, Report, Skipped
+from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
+from amux.model import CostSummary, Message, SearchHit, Session, SessionSummary
+from amux.query import Query
+from amux.readers._base import Host
+from amux.search import words
+
+SHORTEST_PREFIX = 4
+LATEST = "latest"
+Answer = TypeVar("Answer")
+
+
+def cache_file() -> Path:
+    if named := os.environ.get("AMUX_CACHE_DIR"):
+        return Path(named) / "catalog.db"
+    from platformdirs import user_cache_path  # noqa: PLC0415 - needed only where the variable does not say
+
+    return user_cache_path("amux", appauthor=False) / "catalog.db"
+
+
+class SessionManager:
+    """The sessions of every agent on a host. Errors are children of AmuxError."""
+
+    def __init__(self, host: Host | None = None, *, cache: bool = True, report: Report | None = None) -> None:
+        self.host = host or Host.current()
+        self.report = report
+        self.catalog = kept_catalog() if cache else Catalog.in_memory()
+
+    # Operations
+
+    def list(self, query: Query | None = None) -> Sequence[SessionSummary]:
+        """The sessions a query asks for, newest first unless it says otherwise."""
+        wanted = query or Query()
+        return self.ask(wanted.agents, lambda catalog: catalog.sessions(wanted))
+
+    def count(self, query: Query) -> int:
+        """How many sessions a query asks for, its limit aside."""
+        return self.ask(query.agents, lambda catalog: catalog.count(query))
+
+    def get(self, agent: str, session_id: str, *, raw: bool = False) -> Session:
+        """One whole session. `session_id` may be a unique prefix, or "latest"."""
+        id = self.resolve_native_id(agent, session_id)
+        found = self.ask((agent,), lambda catalog: catalog.found(agent, id))
+        if found is None:
+            raise SessionNotFound(agent, session_id)
+        with readers.open_reader(agent, self.host) as reader:
+            session = next((one for one in reader.read(found.ref) if one.session_id == id), None)
+            if session is None:
+                raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
+            return linked(session, found, reader.raw(found.ref, id) if raw else None)
+
+    def search(self, text: str, query: Query | None = None) -> Sequence[SearchHit]:
+        """The sessions in which every word of the text occurs, best first."""
+        wanted = query or Query(limit=50)
+        asked = words(text)
+        if any(agent not in readers.names() for agent in wanted.agents):
+            return []
+        return self.ask(wanted.agents, lambda catalog: catalog.matches(asked, wanted))
+
+    def total_cost(self, query: Query | None = None, group_by: Sequence[str] = ()) -> CostSummary:
+        """What the calls a query asks for cost; its dates are those of the calls."""
+        wanted = query or Query()
+        return self.ask(wanted.agents, lambda catalog: cost.report(catalog, wanted, tuple(group_by)))
+
+    def resolve_unified_id(self, unified_id: str) -> tuple[str, str]:
+        """Agent and whole session id of `<agent>:<id or prefix of it>`."""
+        agent, colon, id = unified_id.partition(":")
+        if not colon or not agent or not id:
+            raise InvalidValue(f"{unified_id!r} is no session id; one looks like claude:cb37a6b1")
+        return agent, self.resolve_native_id(agent, id)
+
+    def resolve_native_id(self, agent: str, prefix: str) -> str:
+        """The whole id of the session whose id begins so."""
+        if prefix == LATEST:
+            newest = self.list(Query(agents=(agent,), limit=1))
+            if not newest:
+                raise SessionNotFound(agent, prefix)
+            return newest[0].session_id
+        found = self.ask((agent,), lambda catalog: catalog.candidates((agent,), prefix))
+        if any(id == prefix for _, id in found):
+            return prefix
+        if found and len(prefix) < SHORTEST_PREFIX:
+            raise InvalidValue(
+                f"{prefix!r} is too short for the beginning of an id; give {SHORTEST_PREFIX} characters or more"
+            )
+        if len(found) > 1:
+            raise AmbiguousId(prefix, [f"{name}:{id}" for name, id in found])
+        if not found:
+            if broken := self.catalog.unreadable(agent, prefix):
+                raise UnreadableSession(broken.path, broken.reason)
+            raise SessionNotFound(agent, prefix)
+        return found[0][1]
+
+    @property
+    def skipped(self) -> Sequence[Skipped]:
+        """What could not be read of the stores asked so far."""
+        return self.catalog.skipped()
+
+    # The catalog
+
+    def ask(self, agents: Iterable[str], question: Callable[[Catalog], Answer]) -> Answer:
+        """An answer of the catalog, brought up to date for these agents (none: all) before."""
+        chosen = tuple(agents) or readers.names()
+        for agent in chosen:
+            if agent not in readers.names():
+                raise AgentNotFound(agent, readers.names())
+        try:
+            return self.answer(chosen, question)
+        except (sqlite3.Error, OSError):
+            # A damaged cache file or a full disk must not cost the answer: the same code runs in memory.
+            if self.catalog.path is None:
+                raise
+            self.catalog.abandon()
+            self.catalog = Catalog.in_memory()
+            return self.answer(chosen, question)
+
+    def answer(self, agents: Sequence[str], question: Callable[[Catalog], Answer]) -> Answer:
+        for agent in agents:
+            if agent not in self.catalog.scopes.values():
+                with readers.open_reader(agent, self.host) as reader:
+                    self.catalog.refresh(reader, self.report)
+        return question(self.catalog)
+
+
+def kept_catalog() -> Catalog:
+    """The user's catalog; one in memory where it cannot be kept."""
+    try:
+        return Catalog.at(cache_file())
+    except (sqlite3.Error, OSError):
+        return Catalog.in_memory()
+
+
+def linked(session: Session, found: Found, raw: object) -> Session:
+    """A session as its file has it, with what only the other sessions tell: list and show never disagree."""
+    known = found.summary
+    return replace(
+        session,
+        messages=tuple(inherited(with_charges(session), found.inherited)),
+        created_at=known.created_at,
+        updated_at=known.updated_at,
+        forked_from=known.forked_from,
+        cost=known.cost,
+        tags=known.tags,
+        raw=raw,
+    )
+
+
+def with_charges(session: Session) -> list[Message]:
+    """The messages, each answer with the usage of the call that gave it."""
+    messages = list(session.messages)
+    for charge in session.charges:
+        if charge.message is not None and not charge.aggregate:
+            messages[charge.message] = replace(
+                messages[charge.message], token_usage=charge.usage, cost=cost.record(charge)
+            )
+    return messages
+
+
+def inherited(messages: Sequence[Message], count: int) -> Iterable[Message]:
+    """The first messages marked as inherited: as many as linking counted, and the tool results that belong to them."""
+    while count and count < len(messages) and messages[count].role == "tool":
+        count += 1
+    for place, message in enumerate(messages):
+        yield replace(message, inherited=True) if place < count and not message.inherited else message

@@ -1,0 +1,49 @@
+"""emit() and note(): the only writers to stdout and stderr."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from amux.output.grids import Grid
+
+Value = TypeVar("Value")
+
+
+def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | str]) -> None:
+    """The answer of a command: the value itself as JSON, or what people see of it."""
+    if as_json:
+        from amux.output.jsonout import dumps  # noqa: PLC0415 - orjson is needed for JSON alone
+
+        write(dumps(value, indent=sys.stdout.isatty()))
+        return
+    shown = view(value)
+    if isinstance(shown, str):
+        write(shown.encode("utf-8", "replace"))
+    elif sys.stdout.isatty():
+        from amux.output import terminal  # noqa: PLC0415 - only tables at a terminal need Rich
+
+        terminal.draw(shown)
+    else:
+        write(shown.plain().encode("utf-8", "replace"))
+
+
+def write(text: bytes) -> None:
+    """Bytes, since the locale's encoding may not hold what people typed."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text if text.endswith(b"\n") else text + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def note(text: str) -> None:
+    """A word on the side: never part of the answer."""
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def note_error(code: str, message: str, *, recoverable: bool, as_json: bool) -> None:
+    if as_json:
+        from amux.output.jsonout import dumps  # noqa: PLC0415
+
+        error: dict[str, Any] = {"code": code, "message": message, "recoverable": recoverable}
+        note(dumps({"error": error}).decode())
+    else:
+        note(f"amux: {message}")

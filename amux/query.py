@@ -1,0 +1,95 @@
+"""Which sessions, in what order, how many; dates as people type them."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
+
+from amux.errors import InvalidValue
+
+RELATIVE = re.compile(r"(\d+)\s*([hdwmy]|mo)", re.IGNORECASE)
+DATE_ONLY = re.compile(r"\d{4}-\d\d?-\d\d?|\d{4}-\d\d?|\d{4}")
+ACCEPTED = "ISO 8601 such as 2026-11-18 or 2026-11-18T09:30, or 7d, 2w, 3h, today, yesterday"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question about sessions. None and empty mean: no restriction. `limit` 0 means all."""
+
+    agents: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    model: str | None = None
+    tags: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    limit: int = 0
+    sort: Literal["date", "cost", "turns", "relevance"] = "date"
+    ascending: bool = False
+    subagents: bool = False
+    archived: bool = True
+
+
+def moment(text: str, *, end: bool = False, zone: tzinfo | None = None, now: datetime | None = None) -> datetime:
+    """The time a person means; a date without a time is the whole day: its start, or with `end` the start of the next.
+
+    `zone` is the time zone of times without one (None: local). Raises InvalidValue.
+    """
+    here = (now or datetime.now(UTC)).astimezone(zone)
+    given = text.strip()
+    days = {"today": 0, "yesterday": 1}.get(given.lower())
+    if days is not None:
+        return day_of(here - timedelta(days=days), end=end)
+    if given.lower() == "now":
+        return here.astimezone(UTC)
+    if relative := RELATIVE.fullmatch(given):
+        return back(here, int(relative[1]), relative[2].lower(), given).astimezone(UTC)
+    return absolute(given, here, end=end)
+
+
+def day_of(time: datetime, *, end: bool) -> datetime:
+    """The local day a time is in, as UTC: its start or, with `end`, the start of the next one."""
+    start = time.replace(hour=0, minute=0, second=0, microsecond=0)
+    wall = (start + timedelta(days=1) if end else start).replace(tzinfo=None)
+    # The local offset may change over night: let the zone decide anew.
+    return (wall.replace(tzinfo=time.tzinfo) if has_rules(time.tzinfo) else wall).astimezone(UTC)
+
+
+def has_rules(zone: tzinfo | None) -> bool:
+    """Whether a zone knows its own offsets; astimezone() gives the local time only a fixed one."""
+    return hasattr(zone, "key") or zone is UTC
+
+
+def back(here: datetime, count: int, unit: str, given: str) -> datetime:
+    from dateutil.relativedelta import relativedelta  # noqa: PLC0415 - 5 ms that only relative dates cost
+
+    names = {"h": "hours", "d": "days", "w": "weeks", "m": "months", "mo": "months", "y": "years"}
+    try:
+        return here - relativedelta(**{names[unit]: count})  # type: ignore[arg-type]
+    except (ValueError, OverflowError) as error:
+        raise InvalidValue(f"{given!r} is too long ago; dates are {ACCEPTED}") from error
+
+
+def absolute(given: str, here: datetime, *, end: bool) -> datetime:
+    from dateutil import parser  # noqa: PLC0415 - 10 ms that only typed dates cost
+
+    start = here.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    try:
+        parsed = parser.parse(given, default=start)
+    except (ValueError, OverflowError) as error:
+        raise InvalidValue(f"{given!r} is no date; dates are {ACCEPTED}") from error
+    if parsed.tzinfo is None and has_rules(here.tzinfo):
+        parsed = parsed.replace(tzinfo=here.tzinfo)
+    if not DATE_ONLY.fullmatch(given):
+        return parsed.astimezone(UTC)
+    return whole(parsed, given, end=end).astimezone(UTC)
+
+
+def whole(parsed: datetime, given: str, *, end: bool) -> datetime:
+    """The start or the end of the day, month or year a date names."""
+    if not end:
+        return parsed
+    from dateutil.relativedelta import relativedelta  # noqa: PLC0415
+
+    unit = ("years", "months", "days")[given.count("-")]
+    return parsed + relativedelta(**{unit: 1})  # type: ignore[arg-type]
