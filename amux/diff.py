@@ -211,7 +211,7 @@ def alike(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
 
 
 def longest(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """A longest common subsequence of sequences that hold the same items, by bit vectors.
+    """A longest common subsequence by bit vectors, all of a at once (Hyyrö's form of the recurrence).
 
     There is a row for each number of items of b; its bit i is 0 where the subsequence of that much of b and a[: i + 1] is
     longer than the one of a[:i]. Of all rows only one in √len(b) is kept, those between are made again on the way back:
@@ -243,7 +243,7 @@ def longest(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
         for j in reversed(range(len(blocks[number]))):
             while i >= 0 and rows[j + 1] >> i & 1:
                 i -= 1
-            if i >= 0 and rows[j] >> i & 1:
+            if i >= 0 and rows[j] >> i & 1:  # b[j] is what made a[i] count: they are equal
                 pairs.append((i, number * step + j))
                 i -= 1
     return pairs[::-1]

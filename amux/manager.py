@@ -1,6 +1,7 @@
 """SessionManager: the library's face."""
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -10,9 +11,9 @@ from typing import TypeVar
 from amux import cost, readers
 from amux.catalog import Catalog, Found, Report, Skipped
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
-from amux.model import CostSummary, Message, SearchHit, Session, SessionSummary
+from amux.model import AgentStatus, CostSummary, Message, SearchHit, Session, SessionSummary
 from amux.query import Query
-from amux.readers._base import Host
+from amux.readers._base import Host, Reader
 from amux.search import words
 
 SHORTEST_PREFIX = 4
@@ -100,6 +101,26 @@ class SessionManager:
                 raise UnreadableSession(broken.path, broken.reason)
             raise SessionNotFound(agent, prefix)
         return found[0][1]
+
+    def about(self, agent: str) -> AgentStatus:
+        """Where an agent's sessions were looked for, how many there are, and what can be done with them."""
+        newest = self.list(Query(agents=(agent,), limit=1))
+        with readers.open_reader(agent, self.host) as reader:
+            program = shutil.which(reader.program) if reader.program else None
+            return AgentStatus(
+                agent=agent,
+                title=reader.title,
+                session_count=self.count(Query(agents=(agent,))),
+                unreadable=sum(one.agent == agent for one in self.skipped),
+                stores=tuple(str(root) for root in reader.roots()),
+                found=tuple(str(root) for root in reader.roots() if root.exists()),
+                newest=newest[0].updated_at if newest else None,
+                program=reader.program or None,
+                installed=program is not None,
+                install=reader.install or None,
+                can_resume=type(reader).resume_command is not Reader.resume_command,
+                can_fork=type(reader).fork_command is not Reader.fork_command,
+            )
 
     @property
     def skipped(self) -> Sequence[Skipped]:

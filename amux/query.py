@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Literal
 
 from amux.errors import InvalidValue
@@ -93,3 +94,17 @@ def whole(parsed: datetime, given: str, *, end: bool) -> datetime:
 
     unit = ("years", "months", "days")[given.count("-")]
     return parsed + relativedelta(**{unit: 1})  # type: ignore[arg-type]
+
+
+def here(directory: Path) -> tuple[str, ...]:
+    """The git repository a directory is in and its worktrees; the directory itself outside of git."""
+    resolved = directory.resolve()
+    top = next((place for place in (resolved, *resolved.parents) if (place / ".git").exists()), None)
+    if top is None:
+        return (str(resolved),)
+    shared = top / ".git"
+    if shared.is_file():  # a worktree: the file names its own directory inside the repository's
+        named = shared.read_text(errors="replace").partition("gitdir:")[2].strip()
+        shared = (top / named).resolve().parent.parent
+    linked = [Path(file.read_text(errors="replace").strip()).parent for file in shared.glob("worktrees/*/gitdir")]
+    return tuple(dict.fromkeys(map(str, (top, shared.parent, *linked))))

@@ -1,6 +1,7 @@
 """How a tool call reads: what it is about, what it was given, what came of it."""
 
 import json
+import re
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import PurePosixPath
@@ -13,11 +14,14 @@ from amux.output.plain import line_count, one_line
 DIFF_LINES = 1000
 """Above this a diff takes too long: all old lines are shown as gone and all new ones as added."""
 
+LINE_LENGTH = 100
+
 COMMANDS = ("command", "cmd", "script", "code")
 PATHS = ("filepath", "path", "filename", "file", "targetfile", "absolutepath", "notebookpath")
 SUBJECTS = (*COMMANDS, *PATHS, "pattern", "query", "url", "skill", "prompt", "description", "name")
 """Arguments that tell best what a call is about, as `argument_name` spells them, the best first."""
 
+PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 BEFORE = ("oldstring", "oldtext", "oldstr")
 AFTER = ("newstring", "newtext", "newstr")
 
@@ -52,23 +56,24 @@ def argument(value: Json, names: Sequence[str]) -> str | None:
     """The text of the first of these arguments that has one."""
     if not isinstance(value, dict):
         return None
-    by_name = {argument_name(key): text for key, item in value.items() if (text := words(item))}
+    by_name = {name: text for key, item in value.items() if (text := text_of(name := argument_name(key), item))}
     return next((by_name[name] for name in names if name in by_name), None)
 
 
-def words(value: Json) -> str | None:
+def text_of(name: str, value: Json) -> str | None:
     """An argument's text; a command given as words is one line, without the shell it was wrapped in."""
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+    if name in COMMANDS and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value[2] if len(value) == 3 and value[1] in ("-c", "-lc") else join(value)
     return value if isinstance(value, str) else None
 
 
 def subject(call: ToolCall) -> str:
     """What a call is about, on one line: its command, its file, its question; else all its arguments."""
-    text = call.input if isinstance(call.input, str) else argument(call.input, SUBJECTS)
-    if text is None:
-        text = json_text(call.input, indent=None) if call.input else ""
-    return one_line(text, 120)
+    if files := PATCHED_FILE.findall(patch_text(call.input)):
+        return one_line(", ".join(files), 120)
+    if isinstance(call.input, str):
+        return one_line(call.input, 120)
+    return one_line(argument(call.input, SUBJECTS) or (json_text(call.input) if call.input else ""), 120)
 
 
 def outcome(call: ToolCall, output: str | None) -> str:
@@ -93,7 +98,8 @@ def input_parts(value: Json) -> list[Part]:
     path = PurePosixPath(argument(value, PATHS) or "")
     commands, texts, rest = [], [], {}
     for key, item in value.items():
-        name, text = argument_name(key), words(item)
+        name = argument_name(key)
+        text = text_of(name, item)
         if diff and (name in (*BEFORE, *AFTER, "edits") or text == diff):
             continue
         if text and name in COMMANDS:
@@ -110,16 +116,17 @@ def input_parts(value: Json) -> list[Part]:
 
 def patch(value: Json) -> str:
     """The change to a file that a call asks for, as a diff; "" when it asks for none."""
-    if isinstance(value, str):
-        return value if value.startswith("*** Begin Patch") else ""
-    if not isinstance(value, dict):
-        return ""
-    for item in value.values():
-        if isinstance(item, str) and item.startswith("*** Begin Patch"):
-            return item
-    edits = value.get("edits")
+    if text := patch_text(value):
+        return text
+    edits = value.get("edits") if isinstance(value, dict) else None
     changes = (changed(edit) for edit in (edits if isinstance(edits, list) else [value]))
     return "\n@@\n".join(filter(None, changes))
+
+
+def patch_text(value: Json) -> str:
+    """The argument in which models are taught to write a patch of several files; "" when there is none."""
+    given = value.values() if isinstance(value, dict) else [value]
+    return next((text for text in given if isinstance(text, str) and text.startswith("*** Begin Patch")), "")
 
 
 def changed(edit: Json) -> str:
@@ -133,8 +140,10 @@ def changed(edit: Json) -> str:
     return "\n".join("@@" if line.startswith("@@ ") else line for line in lines)
 
 
-def json_text(value: Json, indent: int | None = 2) -> str:
+def json_text(value: Json) -> str:
+    """JSON as a person reads it: on one line where it fits."""
     try:
-        return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+        line = json.dumps(value, ensure_ascii=False, default=str)
+        return line if len(line) <= LINE_LENGTH else json.dumps(value, indent=2, ensure_ascii=False, default=str)
     except RecursionError:
         return "(nested too deeply to be shown)"

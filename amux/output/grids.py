@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from amux.model import CostRecord, CostSummary, SearchHit, SessionSummary
+from amux.model import AgentStatus, CostRecord, CostSummary, SearchHit, SessionSummary
 from amux.output.plain import visible
 
 SHORT_ID = 8
@@ -203,3 +203,62 @@ def sums(of: CostSummary | object) -> tuple[str, ...]:
         number("thinking_tokens"),
         money(total, estimated=estimated) if total is not None else "–",
     )
+
+
+def agents(found: Sequence[AgentStatus]) -> Grid:
+    return Grid(
+        columns=("AGENT", "SESSIONS", "NEWEST", "PROGRAM", "RESUME", "FORK", "STORE"),
+        right=frozenset({"SESSIONS"}),
+        flexible="STORE",
+        drop=("FORK", "RESUME", "NEWEST"),
+        rows=[
+            (
+                one.agent,
+                count(one.session_count) if one.session_count else "–",
+                ago(one.newest) if one.newest else "–",
+                "installed" if one.installed else "not installed",
+                "yes" if one.can_resume else "no",
+                "yes" if one.can_fork else "no",
+                ", ".join(map(tilde, one.found)) or f"{tilde(one.stores[0])} (not there)",
+            )
+            for one in found
+        ],
+    )
+
+
+def tree(found: Sequence[SessionSummary]) -> Grid:
+    """Forks and sub-agents below the session they come from."""
+    by_id = {(one.agent, one.session_id): one for one in found}
+    children: dict[tuple[str, str] | None, list[SessionSummary]] = {}
+    for one in found:
+        above = (one.agent, one.parent_id or one.forked_from or "")
+        children.setdefault(above if above in by_id and by_id[above] is not one else None, []).append(one)
+    rows: list[tuple[str, ...]] = []
+    for root in children.get(None, ()):
+        branch(root, "", "", children, rows)
+    return Grid(
+        columns=("SESSION", "TURNS", "USD"),
+        right=frozenset({"TURNS", "USD"}),
+        flexible="SESSION",
+        when_empty="No sessions.",
+        rows=rows,
+        header=False,
+    )
+
+
+def branch(
+    one: SessionSummary,
+    lead: str,
+    below: str,
+    children: dict[tuple[str, str] | None, list[SessionSummary]],
+    rows: list[tuple[str, ...]],
+) -> None:
+    kind = "sub-agent: " if one.kind == "subagent" else "fork: " if one.forked_from else ""
+    cost = usd(one.cost) if one.kind == "main" else f"in the above: {usd(one.cost)}"
+    turns = "1 turn" if one.turn_count == 1 else f"{one.turn_count} turns"
+    rows.append((f"{lead}{visible(one.unified_id)}  {kind}{title(one)}", turns, cost))
+    # A session is drawn once: what hangs below it is taken out, so that a loop of links ends.
+    forks = children.pop((one.agent, one.session_id), [])
+    for place, child in enumerate(forks):
+        last = place == len(forks) - 1
+        branch(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), children, rows)

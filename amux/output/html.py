@@ -19,6 +19,8 @@ from amux.output.prose import coloured, prose
 
 RENDERED_LENGTH = 100_000
 """A longer message is a pasted file rather than prose: it is shown as it was typed."""
+LONG = 500
+"""Messages above which the browser lays out only the turns in view."""
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Crect width='16' height='16' rx='4' fill='%233b6fb6'/%3E"
@@ -30,7 +32,7 @@ def page(session: Session) -> Iterator[str]:
     """The page in pieces, for a session too large to be held twice."""
     yield from head(session)
     yield from contents(session.messages)
-    yield "<main>\n"
+    yield '<main class="long">\n' if len(session.messages) > LONG else "<main>\n"
     yield from Transcript(session).sections()
     yield from foot(session)
     yield f"</main>\n<script>{asset('page.js')}</script>\n</body>\n</html>\n"
@@ -122,11 +124,13 @@ class Transcript:
     def sections(self) -> Iterator[str]:
         prompts = (position for position, message in enumerate(self.messages) if message.role == "user")
         bounds = sorted({0, *prompts, len(self.messages)})
+        number = 0
         for start, end in pairwise(bounds):
             yield '<section class="turn">\n'
             for position in range(start, end):
                 yield from self.around(position)
-            yield spent(self.messages[start:end])
+            number += self.messages[start].role == "user"
+            yield spent(number, self.messages[start:end])
             yield "</section>\n"
 
     def around(self, position: int) -> Iterator[str]:
@@ -172,7 +176,7 @@ class Transcript:
     def call(self, call: ToolCall, answer: int | None) -> Iterator[str]:
         output = call.output if answer is None else self.messages[answer].content
         yield f'<details class="call{" failed" if call.is_error else ""}">\n<summary>'
-        yield f'<span class="tool">{escape(one_line(call.tool_name, 80) or "tool")}</span>'
+        yield f'<span class="name">{escape(one_line(call.tool_name, 80) or "tool")}</span>'
         yield f'<span class="subject">{escape(subject(call))}</span>'
         yield f'<span class="outcome">{outcome(call, output)}</span></summary>\n'
         for part in input_parts(call.input) if call.input else ():
@@ -225,7 +229,7 @@ def tool_answer(message: Message) -> Iterator[str]:
     name = (message.tool_result and message.tool_result.tool_name) or "tool"
     call = ToolCall("", name, None, is_error=message.is_error)
     yield f'<details class="call{" failed" if message.is_error else ""}">\n'
-    yield f'<summary><span class="tool">{escape(one_line(name, 80))}</span><span class="subject"></span>'
+    yield f'<summary><span class="name">{escape(one_line(name, 80))}</span><span class="subject"></span>'
     yield f'<span class="outcome">{outcome(call, message.content)}</span></summary>\n'
     yield from plain(message.content)
     yield "</details>\n"
@@ -236,7 +240,7 @@ def attached(message: Message) -> str:
     return f"<p>{' '.join(names)}</p>\n" if message.attachments else ""
 
 
-def spent(messages: Sequence[Message]) -> str:
+def spent(turn: int, messages: Sequence[Message]) -> str:
     """One line on what a turn took; nothing where nothing is known. What was inherited was another session's to pay."""
     own = [message for message in messages if not message.inherited]
     figures = [f"{short_count(count)} {kind}" for kind, count in tokens(own).items()]
@@ -246,7 +250,7 @@ def spent(messages: Sequence[Message]) -> str:
     if figures and times and max(times) > min(times):
         figures.append(duration(max(times) - min(times)))
     items = "".join(f"<li>{figure}</li>" for figure in figures)
-    return f'<ul class="spent" aria-label="This turn">{items}</ul>\n' if items else ""
+    return f'<ul class="spent"><li>Turn {turn}</li>{items}</ul>\n' if items else ""
 
 
 def tokens(messages: Sequence[Message]) -> Counter[str]:

@@ -50,7 +50,8 @@ def plain(value: Any) -> Any:
 
 def members(value: Any) -> dict[str, Any]:
     found = {}
-    for name, key, always, foreign in shown(type(value)):
+    kind: Any = type(value)
+    for name, key, always, foreign in shown(kind):
         one = getattr(value, name)
         if always or (one is not None and one is not False and one != ()):
             found[key] = one if foreign else plain(one)

@@ -45,7 +45,7 @@ def coloured(code: str, language: str) -> str:
 @cache
 def lexer_for(language: str) -> Lexer | None:
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
         return None
 

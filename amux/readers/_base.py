@@ -114,6 +114,13 @@ class Reader:
         """The agent's own records of a session, whole trees included."""
         raise NotImplementedError
 
+    def ids_in(self, path: Path) -> list[str]:
+        """The session ids a file names, one a line; nothing when it cannot be read."""
+        try:
+            return path.read_text(errors="replace").split()
+        except OSError:
+            return []
+
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         """The argv that resumes the session in its cwd; None: cannot. `model` is one the user asked for."""
         return None

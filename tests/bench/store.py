@@ -1,7 +1,7 @@
 """A store of claude and codex sessions to measure with: as big as asked, the same bytes for the same arguments.
 
 `python tests/bench/store.py DIR --sessions 5000 --megabytes 1024` writes DIR/home/.claude in the shape of Claude Code
-2.1.326 and DIR/home/.codex in that of Codex 0.169 and 0.117. Sessions are mostly small and a few are huge; some are forks
+2.1.326 and DIR/home/.codex in that of Codex 0.117 and 0.169. Most sessions are small and a few are huge; some are forks
 of the one before, some have sub-agents. DIR/planted.json comes last: which sessions hold which words, and what was used.
 """
 
@@ -22,60 +22,37 @@ import orjson
 
 Record = dict[str, Any]
 
-# Invented words have no "q": what is planted is nowhere else, nor the beginning of another word.
+# Invented words have no "q": what is planted is nowhere else, nor does another word begin with it.
 RARE, FEW, PHRASE, COMMON = "quicksilver", "quaternion", "rolling checksum window", "quorum"
 FEW_SESSIONS, PHRASE_SESSIONS, COMMON_SHARE = 5, 12, 0.85
 
-# Within every forty sessions these places have a fixed agent, so that ten sessions already show every kind.
+# The first ten of every forty sessions have a fixed agent, so that ten sessions already show every kind.
 PERIOD = 40
-AGENT_AT = {1: "codex", 3: "claude", 4: "claude", 5: "claude", 6: "codex", 7: "codex", 8: "legacy", 9: "legacy"}
+FIXED_AGENTS = ("claude", "codex", "claude", "claude", "claude", "claude", "codex", "codex", "legacy", "legacy")
 DELEGATING, FORKED, FORKS = frozenset({1, 3}), frozenset({4, 6, 8}), frozenset({5, 7, 9})
-AGENT_SHARES = {"claude": 60, "codex": 28, "legacy": 12}
+AGENT_SHARES = {"claude": 60, "codex": 20, "legacy": 20}
 
-# Median 40 kB and largest 24 MB in a store of 5,000 sessions and 1 GB.
+# With these, 5,000 sessions of 1 GB have a median of 40 kB, a largest of 24 MB, and no fork copies more than 1 MB.
 SIZE_SPREAD, LARGEST, LARGEST_FORKED = 1.8, 600.0, 25.0
 
 FIRST_DAY = int(datetime(2026, 5, 20, tzinfo=UTC).timestamp() * 1000)
 LAST_DAY = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp() * 1000)
 
-
-@dataclass(frozen=True)
-class Planting:
-    """A text and the unified ids of the sessions that hold it."""
-
-    text: str
-    sessions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """What is known of a store. Calls and output tokens are those the model made, however often they were copied."""
-
-    rare: Planting
-    few: Planting
-    phrase: Planting
-    common: Planting
-    sessions: int
-    subagents: int
-    calls: int
-    output_tokens: int
-    bytes: int
-
+FULL_CONTEXT = 180_000
+CLAUDE_MODELS = ("claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001")
+CODEX_MODELS = ("gpt-5.1-codex", "gpt-5.1-codex", "gpt-5")
 
 ENGLISH = """the to of and a in is it that for on with as this be are not we from at by an or if can will has have but so
 all was when then there one no which its after before only also into over both each other more than same still now here
-what where why how should could would must may does did done been being very just like out up down off again first last
-""".split()
+what where why how should could would must may does did done been being very just like out up down off again first"""
 TRADE = """function file test error value string list class object index path name type module import cache response
 server client thread lock table row column key token parser reader writer loop branch commit merge build deploy config
 option default rolling checksum window buffer stream socket timeout retry schema migration handler event callback state
 session message record field cursor offset length header payload format version release package script shell command
-output input argument result failure warning trace debug assert fixture mock snapshot coverage lint typing annotation
-""".split()
-ONSETS = "b c d f g h j k l m n p r s t v w br ch cl cr dr fl gr pl pr sh sl sp st str th tr".split()
-VOWELS = "a e i o u ai ea ee io ou".split()
-CODAS = ["", "", "", *"n r s t l m ck nd ng nt rd rk rm rt".split()]
-
+output input argument result failure warning trace debug assert fixture mock snapshot coverage lint typing annotation"""
+ONSETS = "b c d f g h j k l m n p r s t v w br ch cl cr dr fl gr pl pr sh sl sp st str th tr"
+VOWELS = "a e i o u ai ea ee io ou"
+CODAS = "n r s t l m ck nd ng nt rd rk rm rt"
 CODE = (
     "    {} = {}({}, {})",
     "    if {} is not None and {}.{} > {}:",
@@ -98,6 +75,29 @@ OUTPUT = (
 )
 
 
+@dataclass(frozen=True)
+class Planting:
+    """A text and the unified ids of the sessions that hold it."""
+
+    text: str
+    sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What is known of a store. Calls and output tokens are those the model made, however often forks copied them."""
+
+    rare: Planting
+    few: Planting
+    phrase: Planting
+    common: Planting
+    sessions: int
+    subagents: int
+    calls: int
+    output_tokens: int
+    bytes: int
+
+
 class Pool:
     """Sentences, lines of code and lines of output made of a vocabulary whose words are used by Zipf's law."""
 
@@ -106,10 +106,10 @@ class Pool:
     def __init__(self, rng: Random) -> None:
         self.plain = invented_words(rng, self.VOCABULARY * 7 // 10)
         self.names = [identifier(rng, self.plain) for _ in range(self.VOCABULARY // 5)]
-        self.paths = [path(rng, self.plain) for _ in range(self.VOCABULARY // 10)]
+        self.paths = [source_path(rng, self.plain) for _ in range(self.VOCABULARY // 10)]
         rest = [*self.plain, *self.names, *self.paths]
         rng.shuffle(rest)
-        self.words = [*ENGLISH, *TRADE, *rest]
+        self.words = [*ENGLISH.split(), *TRADE.split(), *rest]
         self.weights = zipf(len(self.words))
         self.name_weights = zipf(len(self.names))
         self.sentences = [self.sentence(rng) for _ in range(self.SENTENCES)]
@@ -127,34 +127,29 @@ class Pool:
         return rng.choice(CODE).format(*rng.choices(self.names, cum_weights=self.name_weights, k=4))
 
     def output_line(self, rng: Random) -> str:
-        return rng.choice(OUTPUT).format(
-            *rng.choices(self.words, cum_weights=self.weights, k=6),
-            path=rng.choice(self.paths),
-            number=rng.randrange(10_000),
-            second=rng.randrange(60),
-            milli=rng.randrange(1000),
-        )
+        numbers = {"number": rng.randrange(10_000), "second": rng.randrange(60), "milli": rng.randrange(1000)}
+        words = rng.choices(self.words, cum_weights=self.weights, k=6)
+        return rng.choice(OUTPUT).format(*words, path=rng.choice(self.paths), **numbers)
 
 
 def invented_words(rng: Random, count: int) -> list[str]:
+    onsets, vowels, codas = ONSETS.split(), VOWELS.split(), [*CODAS.split(), "", "", "", ""]
     words: dict[str, None] = {}
     while len(words) < count:
         syllables = rng.choices((1, 2, 3, 4), (1, 5, 4, 2))[0]
-        word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(syllables)) + rng.choice(CODAS)
+        word = "".join(rng.choice(onsets) + rng.choice(vowels) for _ in range(syllables)) + rng.choice(codas)
         words[word] = None
     return list(words)
 
 
 def identifier(rng: Random, words: Sequence[str]) -> str:
-    first, second = rng.choice(words), rng.choice(words)
-    return rng.choice(
-        (f"{first}_{second}", f"{first}{second.capitalize()}", f"{first}.{second}()", f"{first}_{second}[0]")
-    )
+    one, two = rng.choice(words), rng.choice(words)
+    return rng.choice((f"{one}_{two}", f"{one}{two.capitalize()}", f"{one}.{two}()", f"{one}_{two}[0]"))
 
 
-def path(rng: Random, words: Sequence[str]) -> str:
-    folder, sub, name = rng.choice(("src", "tests", "lib", "docs")), rng.choice(words), rng.choice(words)
-    return f"{folder}/{sub}/{name}.{rng.choice(('py', 'ts', 'rs', 'md', 'json'))}"
+def source_path(rng: Random, words: Sequence[str]) -> str:
+    folder, ending = rng.choice(("src", "tests", "lib", "docs")), rng.choice(("py", "ts", "rs", "md", "json"))
+    return f"{folder}/{rng.choice(words)}/{rng.choice(words)}.{ending}"
 
 
 def zipf(count: int) -> list[float]:
@@ -162,25 +157,26 @@ def zipf(count: int) -> list[float]:
 
 
 class Author:
-    """What is said in one session: texts from the pool, in them what is planted there, and identifiers."""
+    """What is said in one session: texts from the pool, what is planted in them, and identifiers."""
 
     def __init__(self, rng: Random, pool: Pool, *, common: bool, planted: Iterable[str] = ()) -> None:
         self.rng, self.pool, self.common = rng, pool, common
-        self.planted = list(planted)
-        self.owed = [rng.choice(pool.common)] if common else []
+        self.owed = [f"Look at the {text} again." for text in planted]
+        if common:
+            self.owed.append(rng.choice(pool.common))
 
     def prompt(self) -> str:
-        return self.prose(1, 4)
+        pasted = f"\n\n```\n{self.output()}\n```" if self.rng.random() < 0.1 else ""
+        return self.prose(1, 4) + pasted
 
     def thinking(self) -> str:
-        return self.prose(3, 12) if self.rng.random() < 0.4 else ""
+        return self.prose(6, 30) if self.rng.random() < 0.5 else ""
 
     def answer(self) -> str:
-        """What ends a turn; the first one holds all that is planted in the session."""
-        planted = [*self.owed, *(f"Look at the {text} again." for text in self.planted)]
-        self.owed, self.planted = [], []
+        """What ends a turn; the first one says all that is planted in the session."""
+        owed, self.owed = self.owed, []
         code = f"\n\n```python\n{self.code(3, 20)}\n```" if self.rng.random() < 0.3 else ""
-        return " ".join([self.prose(3, 14), *planted]) + code
+        return " ".join([self.prose(4, 30), *owed]) + code
 
     def prose(self, least: int, most: int) -> str:
         sentences = self.rng.choices(self.pool.sentences, k=self.rng.randint(least, most))
@@ -192,22 +188,22 @@ class Author:
         return "\n".join(self.rng.choices(self.pool.code, k=self.rng.randint(least, most)))
 
     def file(self) -> list[str]:
-        return self.rng.choices(self.pool.code, k=self.length(20))
+        return self.rng.choices(self.pool.code, k=self.length())
 
     def output(self) -> str:
-        lines = self.rng.choices(self.pool.output, k=self.length(14))
-        # Hashes and the like are in no vocabulary: real outputs keep bringing words that were never seen.
+        lines = self.rng.choices(self.pool.output, k=self.length())
+        # Hashes and the like are in no vocabulary: real outputs never stop bringing words that were not seen before.
         lines += [f"{self.hex(12)} {self.rng.choice(self.pool.sentences)}" for _ in range(1 + len(lines) // 25)]
         return "\n".join(lines)
 
-    def length(self, least: int) -> int:
-        return min(400, int(least * self.rng.paretovariate(1.1)))
+    def length(self) -> int:
+        return min(400, int(25 * self.rng.paretovariate(1.1)))
 
     def command(self) -> str:
-        name, place = self.rng.choice(self.pool.names), self.path()
-        return self.rng.choice(
-            (f"rg -n '{name}' {place}", f"pytest -q {place}", f"git log --stat -- {place}", f"cat {place}")
+        program = self.rng.choice(
+            ("pytest -q", "git log --stat --", "cat", f"rg -n '{self.rng.choice(self.pool.names)}'")
         )
+        return f"{program} {self.path()}"
 
     def path(self) -> str:
         return self.rng.choice(self.pool.paths)
@@ -254,11 +250,9 @@ class Log:
     def __init__(self, session_id: str, author: Author, place: Place, clock: int, model: str) -> None:
         self.session_id, self.author, self.place, self.clock, self.model = session_id, author, place, clock, model
         self.lines: list[bytes] = []
-        self.size = 0
+        self.size = self.calls = self.output_tokens = 0
         self.turn_ends: list[TurnEnd] = []
         self.totals: Record = {}
-        self.calls = 0
-        self.output_tokens = 0
         self.context = author.rng.randint(9_000, 15_000)
 
     @property
@@ -280,35 +274,32 @@ class Log:
         while not self.turn_ends or self.size < size:
             self.ask(self.author.prompt())
             for _ in range(self.author.rng.randint(1, 12)):
-                self.use_tools()
-                if self.size >= size:
-                    break
+                if self.size < size:
+                    self.use_tools()
             self.answer(self.author.answer())
-            self.turn_ends.append(TurnEnd(len(self.lines), self.size, dict(self.totals)))
+            self.turn_ends.append(TurnEnd(len(self.lines), self.size, self.totals))
 
     def halfway(self) -> TurnEnd:
         return self.turn_ends[len(self.turn_ends) // 2]
 
     def spend(self, said: str) -> tuple[int, int]:
-        """The tokens one more call took: what it read again, and what it said."""
+        """The tokens of one more call: what it read again, and what it said."""
         read, output = self.context, len(said) // 4 + self.author.rng.randint(20, 200)
-        self.context = min(self.context + output, 180_000)
+        self.remember(output)
         self.calls += 1
         self.output_tokens += output
         return read, output
 
+    def remember(self, tokens: int) -> None:
+        self.context = min(self.context + tokens, FULL_CONTEXT)
+
     def add(self, usage: Record) -> None:
-        for name, count in usage.items():
-            self.totals[name] = self.totals.get(name, 0) + count
+        self.totals = {name: self.totals.get(name, 0) + count for name, count in usage.items()}
 
     def save(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"".join(self.lines))
         os.utime(file, (self.clock / 1000, self.clock / 1000))
-
-    def continue_from(self, parent: "Log") -> None:
-        """Begin as a fork of another session, at the end of one of its turns."""
-        raise NotImplementedError
 
     def ask(self, prompt: str) -> None:
         raise NotImplementedError
@@ -319,18 +310,18 @@ class Log:
     def answer(self, text: str) -> None:
         raise NotImplementedError
 
+    def continue_from(self, parent: "Log") -> None:
+        """Begin as a fork of another session, at the end of one of its turns."""
+        raise NotImplementedError
+
 
 def iso(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-CLAUDE_MODELS = ("claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001")
-TOOL_NAMES = ("Agent", "Bash", "Edit", "Glob", "Grep", "Read", "Write")
-
-
 @dataclass(frozen=True)
 class Tool:
-    """One call of a claude tool: the call, the text it gave, and the structured twin that the record keeps beside it."""
+    """One call of a claude tool: what it was given, the text it gave, and the record's structured twin of that text."""
 
     name: str
     given: Record
@@ -340,19 +331,15 @@ class Tool:
 
 
 class ClaudeLog(Log):
+    """2.1.326: records chained by uuid, and between them the state that Claude Code keeps for itself."""
+
     agent = "claude"
 
-    def __init__(
-        self, session_id: str, author: Author, place: Place, clock: int, model: str, agent_id: str = ""
-    ) -> None:
+    def __init__(self, session_id: str, author: Author, place: Place, clock: int, model: str) -> None:
         super().__init__(session_id, author, place, clock, model)
-        self.agent_id = agent_id
-        self.called_by = ""
+        self.agent_id = self.called_by = self.prompt = self.prompt_id = ""
         self.leaf: str | None = None
         self.title = author.prose(1, 1)[:50]
-        self.prompt = ""
-        self.prompt_id = author.uuid4()
-        self.marks: Record = {"agentId": agent_id} if agent_id else {}
         self.envelope = {
             "userType": "external",
             "entrypoint": "cli",
@@ -366,10 +353,14 @@ class ClaudeLog(Log):
     def unified_id(self) -> str:
         return f"claude:{self.agent_id or self.session_id}"
 
+    @property
+    def marks(self) -> Record:
+        return {"agentId": self.agent_id} if self.agent_id else {}
+
     def state(self, kind: str, **fields: Any) -> None:
         self.write({"type": kind, "sessionId": self.session_id, **self.marks, **fields})
 
-    def chain(self, fields: Record, parent: str | None = None, **after: Any) -> str:
+    def chain(self, fields: Record, after: Record, parent: str | None = None) -> str:
         uuid = self.author.uuid4()
         link = {"parentUuid": parent or self.leaf, "isSidechain": bool(self.agent_id), **self.marks}
         self.write({**link, **fields, "uuid": uuid, "timestamp": self.tick(), **after, **self.envelope})
@@ -382,7 +373,7 @@ class ClaudeLog(Log):
         self.prompt, self.prompt_id = prompt, self.author.uuid4()
         typed = {"permissionMode": "default", "origin": {"kind": "human"}, "promptSource": "typed"}
         user = {"promptId": self.prompt_id, "type": "user", "message": {"role": "user", "content": prompt}}
-        self.chain(user, **({} if self.agent_id else typed))
+        self.chain(user, {} if self.agent_id else typed)
         if first:
             self.introduce()
         self.request()
@@ -392,72 +383,51 @@ class ClaudeLog(Log):
         harness, day = self.author.pool.harness, iso(self.clock)[:10]
         snapshot = {"workingDirectory": self.place.cwd, "isWorktree": False, "isGitRepo": True, "platform": "linux"}
         self.attach("environment", {"snapshot": snapshot}, harness[:400])
-        self.attach(
-            "skill_listing", {"content": harness[400:1400], "skillCount": 13, "isInitial": True}, harness[400:1400]
-        )
+        self.attach("skill_listing", {"content": harness[400:1400], "skillCount": 13}, harness[400:1400])
         self.attach("date", {"date": day}, f"Today's date is {day}.")
-        self.attach("prompt_snapshot", {"systemPrompt": [harness[:2000], harness[2000:4000]], "reminderFold": False})
-        tools = [
-            {"name": name, "description": harness[:200], "input_schema": {"type": "object"}} for name in TOOL_NAMES
-        ]
+        self.attach("prompt_snapshot", {"systemPrompt": [harness[:2000], harness[2000:4000]]}, "")
+        names = ("Agent", "Bash", "Edit", "Grep", "Read", "Write")
+        tools = [{"name": name, "description": harness[:200], "input_schema": {"type": "object"}} for name in names]
         shape = {"system": [{"type": "text", "text": harness[:2000]}], "tools": tools}
         self.state("api-request-shape", shapeHash=self.author.hex(64), timestamp=iso(self.clock), shape=shape)
 
-    def attach(self, kind: str, fields: Record, reminder: str = "") -> None:
-        rendered = {"rendered": [{"content": f"<system-reminder>\n{reminder}\n</system-reminder>"}]} if reminder else {}
-        self.chain({"attachment": {"type": kind, **fields}, "type": "attachment"}, **rendered)
+    def attach(self, kind: str, fields: Record, reminder: str) -> None:
+        rendered = [{"content": f"<system-reminder>\n{reminder}\n</system-reminder>"}]
+        attachment = {"attachment": {"type": kind, **fields}, "type": "attachment"}
+        self.chain(attachment, {"rendered": rendered} if reminder else {})
 
     def request(self) -> None:
-        """Claude Code's own copy of what it sends: a search of the raw file finds the prompt here again."""
-        digest = self.author.hex(64)
-        content = [{"type": "text", "text": self.prompt}]
+        """Claude Code's own copy of what it sends: who searches the raw file finds the prompt here again."""
+        digest, content = self.author.hex(64), [{"type": "text", "text": self.prompt}]
         self.state("api-request-blob", hash=digest, message={"role": "user", "content": content})
         params = {"model": self.model, "max_tokens": 128000, "thinking": {"type": "adaptive", "display": "omitted"}}
-        self.state(
-            "api-request",
-            id=self.author.uuid4(),
-            timestamp=iso(self.clock),
-            version="2.1.326",
-            params=params,
-            tail=[digest],
-        )
+        self.state("api-request", id=self.author.uuid4(), timestamp=iso(self.clock), params=params, tail=[digest])
 
     def respond(self, blocks: Sequence[Record], stop_reason: str) -> list[str]:
         """One response, streamed: a line for each of its blocks, the usage on all of them. The uuids of the lines."""
         said = "".join(block.get("text") or block.get("thinking") or str(block.get("input")) for block in blocks)
-        message = {
-            "id": f"msg_{self.author.hex(20)}",
-            "type": "message",
-            "role": "assistant",
-            "model": self.model,
-            "stop_reason": stop_reason,
-            "stop_sequence": None,
-            "usage": self.usage(said),
-        }
-        common = {
-            "requestId": f"req_{self.author.hex(20)}",
-            "requestRef": self.author.uuid4(),
-            "requestedModel": self.model,
-        }
+        answer = {"id": f"msg_{self.author.hex(20)}", "type": "message", "role": "assistant", "model": self.model}
+        ending = {"stop_reason": stop_reason, "stop_sequence": None, "usage": self.usage(said)}
+        request = {"requestId": f"req_{self.author.hex(20)}", "requestedModel": self.model, "type": "assistant"}
         after = {"effort": "medium", "perTurnEffort": "medium", "madeBy": "model"}
+        messages = [{**answer, "content": [block], **ending} for block in blocks]
         return [
-            self.chain(
-                {"message": {**message, "content": [block]}, "apiBlockIndex": index, **common, "type": "assistant"},
-                **after,
-            )
-            for index, block in enumerate(blocks)
+            self.chain({"message": message, "apiBlockIndex": index, **request}, after)
+            for index, message in enumerate(messages)
         ]
 
     def usage(self, said: str) -> Record:
         read, output = self.spend(said)
         fresh, written = self.author.rng.randint(2, 900), self.author.rng.randint(100, 3_000)
-        self.add({"inputTokens": fresh, "outputTokens": output})
-        self.add({"cacheReadInputTokens": read, "cacheCreationInputTokens": written})
-        return {
+        used = {
             "input_tokens": fresh,
             "cache_creation_input_tokens": written,
             "cache_read_input_tokens": read,
             "output_tokens": output,
+        }
+        self.add(used)
+        return {
+            **used,
             "output_tokens_details": {"thinking_tokens": output // 5},
             "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
             "service_tier": "standard",
@@ -468,38 +438,34 @@ class ClaudeLog(Log):
         }
 
     def use_tools(self) -> None:
-        self.run([self.tool() for _ in range(2 if self.author.rng.random() < 0.15 else 1)])
+        kinds = self.author.rng.choices((self.bash, self.read, self.edit), (5, 3, 2), k=2)
+        in_parallel = self.author.rng.random() < 0.15
+        self.run([kind() for kind in kinds[: 1 + in_parallel]])
 
     def run(self, tools: Sequence[Tool]) -> list[str]:
         """One response that calls tools, and what they gave; the ids of the calls."""
         ids = [f"toolu_{self.author.hex(20)}" for _ in tools]
-        calls = [
-            {"type": "tool_use", "id": call_id, "name": tool.name, "input": tool.given}
-            for call_id, tool in zip(ids, tools, strict=True)
-        ]
+        named = list(zip(ids, tools, strict=True))
+        calls = [{"type": "tool_use", "id": call_id, "name": tool.name, "input": tool.given} for call_id, tool in named]
         lines = self.respond([*self.preamble(), *calls], "tool_use")[-len(tools) :]
-        for call_id, line, tool in zip(ids, lines, tools, strict=True):
-            self.result(call_id, line, tool)
+        for line, (call_id, tool) in zip(lines, named, strict=True):
+            self.result(call_id, tool, line)
         return ids
 
     def preamble(self) -> list[Record]:
         blocks: list[Record] = []
         if thought := self.author.thinking():
-            blocks.append({"type": "thinking", "thinking": thought, "signature": self.author.noise(400)})
+            blocks.append({"type": "thinking", "thinking": thought, "signature": self.author.noise(300)})
         if self.author.rng.random() < 0.5:
-            blocks.append({"type": "text", "text": self.author.prose(1, 3)})
+            blocks.append({"type": "text", "text": self.author.prose(2, 8)})
         return blocks
 
-    def result(self, call_id: str, call_line: str, tool: Tool) -> None:
+    def result(self, call_id: str, tool: Tool, line: str) -> None:
         block = {"tool_use_id": call_id, "type": "tool_result", "content": tool.text, "is_error": tool.failed}
         user = {"promptId": self.prompt_id, "type": "user", "message": {"role": "user", "content": [block]}}
         twin = {} if self.agent_id else {"toolUseResult": tool.twin}
-        self.chain(user, call_line, **twin, sourceToolAssistantUUID=call_line)
-        self.context = min(self.context + len(tool.text) // 4, 180_000)
-
-    def tool(self) -> Tool:
-        kind = self.author.rng.choices((self.bash, self.read, self.edit), (5, 3, 2))[0]
-        return kind()
+        self.chain(user, {**twin, "sourceToolAssistantUUID": line}, parent=line)
+        self.remember(len(tool.text) // 4)
 
     def bash(self) -> Tool:
         given = {"command": self.author.command(), "description": self.author.prose(1, 1)[:60]}
@@ -511,28 +477,22 @@ class ClaudeLog(Log):
     def read(self) -> Tool:
         lines, file_path = self.author.file(), f"{self.place.cwd}/{self.author.path()}"
         numbered = "\n".join(f"{number:6}→{line}" for number, line in enumerate(lines, 1))
-        counts = {"numLines": len(lines), "startLine": 1, "totalLines": len(lines)}
-        file = {"filePath": file_path, "content": "\n".join(lines), **counts}
+        file = {"filePath": file_path, "content": "\n".join(lines), "numLines": len(lines), "startLine": 1}
         return Tool("Read", {"file_path": file_path}, numbered, {"type": "text", "file": file})
 
     def edit(self) -> Tool:
         file_path, old, new = f"{self.place.cwd}/{self.author.path()}", self.author.code(1, 12), self.author.code(1, 25)
         given = {"file_path": file_path, "old_string": old, "new_string": new}
         patch = {"oldStart": 12, "newStart": 12, "lines": [f"-{old}", f"+{new}"]}
-        twin = {
-            "filePath": file_path,
-            "oldString": old,
-            "newString": new,
-            "structuredPatch": [patch],
-            "replaceAll": False,
-        }
+        twin = {"filePath": file_path, "structuredPatch": [patch], "userModified": False, "replaceAll": False}
         return Tool("Edit", given, f"The file {file_path} has been updated successfully.", twin)
 
     def delegate(self, size: int) -> "ClaudeLog":
         """A turn that calls a sub-agent; the sub-agent has a file of its own."""
         self.ask(self.author.prompt())
         author = Author(self.author.rng, self.author.pool, common=self.author.common)
-        agent = ClaudeLog(self.session_id, author, self.place, self.clock, self.model, f"a{author.hex(16)}")
+        agent = ClaudeLog(self.session_id, author, self.place, self.clock, self.model)
+        agent.agent_id = f"a{author.hex(16)}"
         agent.converse(size)
         self.clock = agent.clock
         given = {"description": agent.prompt[:40], "prompt": agent.prompt, "subagent_type": "general-purpose"}
@@ -543,23 +503,22 @@ class ClaudeLog(Log):
 
     def answer(self, text: str) -> None:
         self.respond([*self.preamble()[:1], {"type": "text", "text": text}], "end_turn")
-        if self.agent_id:
-            return
-        self.chain({"type": "system", "subtype": "turn_duration", "durationMs": 90_000, "isMeta": False})
-        self.state("last-prompt", lastPrompt=self.prompt[:200], leafUuid=self.leaf)
-        self.state("ai-title", aiTitle=self.title)
-        self.state("mode", mode="normal")
+        if not self.agent_id:
+            self.chain({"type": "system", "subtype": "turn_duration", "durationMs": 90_000, "isMeta": False}, {})
+            self.state("last-prompt", lastPrompt=self.prompt[:200], leafUuid=self.leaf)
+            self.state("ai-title", aiTitle=self.title)
+            self.state("mode", mode="normal")
 
     def close(self) -> None:
-        used = {**self.totals, "costUSD": claude_usd(self.totals)}
-        self.state("cost-state", totalCostUSD=used["costUSD"], modelUsage={self.model: used}, hasUnknownModelCost=False)
+        names = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
+        counts = dict(zip(names, self.totals.values(), strict=True))
+        usd = round(sum(count * price for count, price in zip(counts.values(), (4, 5, 0.2, 20), strict=True)) / 1e6, 6)
+        self.state("cost-state", totalCostUSD=usd, modelUsage={self.model: {**counts, "costUSD": usd}})
 
     def continue_from(self, parent: Log) -> None:
         """As `--fork-session` does: copies under the fork's id, those of responses with the id of who asked for them."""
         self.state("mode", mode="normal")
-        self.write(
-            {"type": "queue-operation", "operation": "enqueue", "timestamp": self.tick(), "sessionId": self.session_id}
-        )
+        self.state("queue-operation", operation="enqueue", timestamp=self.tick())
         end = parent.halfway()
         for line in parent.lines[: end.lines]:
             record = orjson.loads(line)
@@ -567,31 +526,21 @@ class ClaudeLog(Log):
                 self.leaf = record["uuid"]
                 marker = {"requestSessionId": parent.session_id} if record["type"] == "assistant" else {}
                 self.write({**marker, **record, "sessionId": self.session_id})
-        self.totals = dict(end.totals)
-
-
-def claude_usd(totals: Record) -> float:
-    """At the list prices of claude-opus-5-5."""
-    prices = {"inputTokens": 4, "outputTokens": 20, "cacheReadInputTokens": 0.2, "cacheCreationInputTokens": 5}
-    return round(sum(totals.get(name, 0) * price for name, price in prices.items()) / 1e6, 6)
-
-
-CODEX_MODELS = ("gpt-5.1-codex", "gpt-5.1-codex", "gpt-5")
+        self.totals = end.totals
 
 
 class CodexLog(Log):
-    """What both eras of Codex have in common; they differ in what they repeat for the screen and in how they fork."""
+    """0.117: an event as twin of every text, the token count repeated before each call, forks that copy their parent."""
 
     agent = "codex"
-    version: ClassVar[str]
+    version: ClassVar = "0.117.0"
 
     def __init__(self, session_id: str, author: Author, place: Place, clock: int, model: str) -> None:
         super().__init__(session_id, author, place, clock, model)
         self.started = clock
-        self.turn_id = ""
         self.introduced = False
-        self.last = self.counts(0, 0, 0)
-        self.totals = dict(self.last)
+        self.turn_id = ""
+        self.last = self.totals = self.counts(0, 0, 0)
 
     @property
     def file_name(self) -> str:
@@ -630,37 +579,30 @@ class CodexLog(Log):
         self.event("task_started", turn_id=self.turn_id, model_context_window=258400, collaboration_mode_kind="default")
         if not self.introduced:
             self.introduce()
-        self.put("turn_context", self.turn_context())
+        mode = {"mode": "default", "settings": {"model": self.model, "reasoning_effort": None}}
+        policies = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}, "summary": "auto"}
+        where = {"turn_id": self.turn_id, "cwd": self.place.cwd, "model": self.model}
+        self.put("turn_context", {**where, **policies, "collaboration_mode": mode})
         self.message("user", prompt, "user")
         self.show_prompt(prompt)
 
     def introduce(self) -> None:
         """The context that Codex injects before the first prompt."""
         self.introduced = True
-        self.message(
-            "developer", f"<permissions instructions>\n{self.author.pool.harness[:1200]}\n</permissions instructions>"
-        )
-        context = (
-            f"<cwd>{self.place.cwd}</cwd>\n  <shell>bash</shell>\n  <current_date>{iso(self.clock)[:10]}</current_date>"
-        )
+        self.message("developer", f"<skills_instructions>\n{self.author.pool.harness[:1200]}\n</skills_instructions>")
+        context = f"<cwd>{self.place.cwd}</cwd>\n  <current_date>{iso(self.clock)[:10]}</current_date>"
         self.message("user", f"<environment_context>\n  {context}\n</environment_context>")
 
-    def turn_context(self) -> Record:
-        mode = {"mode": "default", "settings": {"model": self.model, "reasoning_effort": None}}
-        policies = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}}
-        chosen = {"model": self.model, "collaboration_mode": mode, "realtime_active": False, "summary": "auto"}
-        return {"turn_id": self.turn_id, "cwd": self.place.cwd, **policies, **chosen}
-
-    def message(self, role: str, text: str, source: str = "harness") -> None:  # noqa: ARG002 - the later era notes it
+    def message(self, role: str, text: str, source: str = "harness") -> None:
         kind = "output_text" if role == "assistant" else "input_text"
         self.item({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
 
     def use_tools(self) -> None:
         command, output = self.command_and_output()
-        shown = {"type": "CommandExecution", "command": ["/bin/bash", "-lc", command], "status": "completed"}
+        ran = {"type": "CommandExecution", "command": ["/bin/bash", "-lc", command], "status": "completed"}
         gave = {"aggregated_output": output, "exit_code": 0, "duration": {"secs": 0, "nanos": 6_700_000}}
         head = f"Chunk ID: {self.author.hex(6)}\nWall time: 0.0067 seconds\nProcess exited with code 0\nOutput:\n"
-        self.call("exec_command", {"cmd": command}, head + output, {**shown, **gave})
+        self.call("exec_command", {"cmd": command}, head + output, {**ran, **gave})
 
     def command_and_output(self) -> tuple[str, str]:
         kind = self.author.rng.random()
@@ -673,21 +615,20 @@ class CodexLog(Log):
     def call(self, name: str, given: Record, output: str, shown: Record) -> None:
         """One response that calls a tool, and what the tool gave; `shown` is how the screen tells of it."""
         arguments, call_id = orjson.dumps(given).decode(), f"call_{self.author.hex(24)}"
-        said = self.think() + (self.say(self.author.prose(1, 3)) if self.author.rng.random() < 0.5 else "")
+        said = self.think() + (self.say(self.author.prose(2, 8)) if self.author.rng.random() < 0.5 else "")
         self.item({"type": "function_call", "name": name, "arguments": arguments, "call_id": call_id})
         self.charge(said + arguments)
         self.show_tool({"id": call_id, **shown})
         self.item({"type": "function_call_output", "call_id": call_id, "output": output})
         self.count_tokens()
-        self.context = min(self.context + len(output) // 4, 180_000)
+        self.remember(len(output) // 4)
 
     def think(self) -> str:
         thought = self.author.thinking()
-        summary = [{"type": "summary_text", "text": thought}] if thought else []
         self.show_thought(thought)
-        self.item(
-            {"type": "reasoning", "summary": summary, "content": None, "encrypted_content": self.author.noise(800)}
-        )
+        summary = [{"type": "summary_text", "text": thought}] if thought else []
+        secret = {"content": None, "encrypted_content": self.author.noise(600)}
+        self.item({"type": "reasoning", "summary": summary, **secret})
         return thought
 
     def say(self, text: str) -> str:
@@ -720,24 +661,6 @@ class CodexLog(Log):
         self.event("token_count", info=info, rate_limits=limits)
 
     def show_prompt(self, text: str) -> None:
-        raise NotImplementedError
-
-    def show_thought(self, text: str) -> None:
-        raise NotImplementedError
-
-    def show_message(self, text: str) -> None:
-        raise NotImplementedError
-
-    def show_tool(self, shown: Record) -> None:
-        raise NotImplementedError
-
-
-class LegacyLog(CodexLog):
-    """0.117: an event as twin of every text, the token count repeated before each call, forks that copy their parent."""
-
-    version = "0.117.0"
-
-    def show_prompt(self, text: str) -> None:
         self.event("user_message", message=text, images=[], local_images=[], text_elements=[])
 
     def show_thought(self, text: str) -> None:
@@ -750,7 +673,7 @@ class LegacyLog(CodexLog):
         self.event("agent_message", message=text, phase=None, memory_citation=None)
 
     def show_tool(self, shown: Record) -> None:
-        pass
+        """Nothing: this version kept no event of a tool."""
 
     def continue_from(self, parent: Log) -> None:
         """The parent's records, its header included, all with the time of the fork."""
@@ -758,7 +681,7 @@ class LegacyLog(CodexLog):
         end, now = parent.halfway(), iso(self.clock)
         for line in parent.lines[: end.lines]:
             self.write({**orjson.loads(line), "timestamp": now})
-        self.totals = dict(end.totals)
+        self.totals = end.totals
         self.introduced = True
 
 
@@ -771,34 +694,19 @@ class PaginatedLog(CodexLog):
         super().__init__(session_id, author, place, clock, model)
         self.root_id = session_id
         self.ordinal = 0
-        self.turn_total: Record = {}
 
     def stamp(self) -> Record:
         ordinal, self.ordinal = self.ordinal, self.ordinal + 1
         return {**super().stamp(), "ordinal": ordinal}
 
     def begin(self, **more: Any) -> None:
-        window = {"window_id": self.author.uuid7(self.clock)}
-        known = {
-            "session_id": self.root_id,
-            "thread_source": "user",
-            "history_mode": "paginated",
-            "context_window": window,
-        }
+        known = {"session_id": self.root_id, "thread_source": "user", "history_mode": "paginated"}
         super().begin(**{**known, **more})
 
     def introduce(self) -> None:
         super().introduce()
-        state = {
-            "model": self.model,
-            "host_skills": {"body": self.author.pool.harness[:800]},
-            "realtime": {"active": False},
-        }
+        state = {"model": self.model, "host_skills": {"body": self.author.pool.harness[:800]}}
         self.put("world_state", {"full": True, "state": state})
-
-    def ask(self, prompt: str) -> None:
-        self.turn_total = {}
-        super().ask(prompt)
 
     def item(self, payload: Record, **noted: Any) -> None:
         sequence = {"history_sequence": self.ordinal, "sampled_through_sequence": 0, "client_authored": False}
@@ -813,33 +721,29 @@ class PaginatedLog(CodexLog):
         else:
             self.item(message, content_item_metadata=[{"provenance": {"type": source}}])
 
-    def show(self, item: Record) -> None:
-        times = {"started_at_ms": self.clock, "completed_at_ms": self.clock}
-        self.event("item_completed", thread_id=self.session_id, turn_id=self.turn_id, item=item, **times)
+    def show(self, kind: str, name: str, **fields: Any) -> None:
+        self.show_tool({"type": kind, "id": name, **fields})
 
     def show_tool(self, shown: Record) -> None:
-        self.show(shown)
+        times = {"started_at_ms": self.clock, "completed_at_ms": self.clock}
+        self.event("item_completed", thread_id=self.session_id, turn_id=self.turn_id, item=shown, **times)
 
     def show_prompt(self, text: str) -> None:
-        content = [{"type": "text", "text": text, "text_elements": []}]
-        self.show({"type": "UserMessage", "id": self.author.uuid7(self.clock), "content": content})
+        self.show("UserMessage", self.author.uuid7(self.clock), content=[{"type": "text", "text": text}])
 
     def show_thought(self, text: str) -> None:
-        summary = [text] if text else []
-        self.show({"type": "Reasoning", "id": f"rs_{self.author.hex(12)}", "summary_text": summary, "raw_content": []})
+        self.show("Reasoning", f"rs_{self.author.hex(12)}", summary_text=[text] if text else [], raw_content=[])
 
     def show_message(self, text: str) -> None:
-        content = [{"type": "Text", "text": text}]
-        self.show({"type": "AgentMessage", "id": f"msg_{self.author.hex(12)}", "content": content})
+        self.show("AgentMessage", f"msg_{self.author.hex(12)}", content=[{"type": "Text", "text": text}])
 
     def counts(self, read: int, cached: int, output: int) -> Record:
         return {**super().counts(read, cached, output), "cache_write_input_tokens": 0}
 
     def charge(self, said: str) -> None:
         super().charge(said)
-        self.turn_total = {name: self.turn_total.get(name, 0) + count for name, count in self.last.items()}
         whose = {"thread_id": self.session_id, "turn_id": self.turn_id, "session_id": self.root_id}
-        sums = {"usage": self.last, "turn_token_usage": self.turn_total, "thread_token_usage": self.totals}
+        sums = {"usage": self.last, "thread_token_usage": self.totals}
         self.put("token_usage_record", {**whose, "response_id": f"resp_{self.author.hex(32)}", **sums})
 
     def delegate(self, size: int) -> "PaginatedLog":
@@ -867,7 +771,7 @@ class PaginatedLog(CodexLog):
         base = {"thread_id": parent.session_id, "end_ordinal_exclusive": self.ordinal, "end_byte_offset": end.size}
         lineage = {"forked_from_id": parent.session_id, "forked_from_ordinal_exclusive": self.ordinal}
         self.begin(**lineage, history_base=base)
-        self.totals = dict(end.totals)
+        self.totals = end.totals
         self.introduced = True
 
 
@@ -880,22 +784,22 @@ class Plan:
     start: int
     place: Place
     common: bool
-    forks: bool = False
-    delegates: bool = False
+    forks: bool
+    delegates: bool
     words: list[str] = field(default_factory=list)
 
 
 def planned(rng: Random, pool: Pool, sessions: int) -> list[Plan]:
-    repositories = [Place(f"/home/dev/work/{word}", "main", f"{rng.getrandbits(160):040x}") for word in pool.plain[:40]]
+    places = [Place(f"/home/dev/work/{word}", "main", f"{rng.getrandbits(160):040x}") for word in pool.plain[:40]]
     plans: list[Plan] = []
     for index in range(sessions):
         spot = index % PERIOD
-        weight = min(rng.lognormvariate(0, SIZE_SPREAD), LARGEST_FORKED if spot in FORKED else LARGEST)
+        drawn = rng.choices(list(AGENT_SHARES), list(AGENT_SHARES.values()))[0]
         plan = Plan(
-            agent=AGENT_AT.get(spot) or rng.choices(list(AGENT_SHARES), list(AGENT_SHARES.values()))[0],
-            weight=weight,
+            agent=FIXED_AGENTS[spot] if spot < len(FIXED_AGENTS) else drawn,
+            weight=min(rng.lognormvariate(0, SIZE_SPREAD), LARGEST_FORKED if spot in FORKED else LARGEST),
             start=FIRST_DAY + (LAST_DAY - FIRST_DAY) * index // sessions,
-            place=rng.choice(repositories),
+            place=rng.choice(places),
             common=rng.random() < COMMON_SHARE,
             forks=spot in FORKS,
             delegates=spot in DELEGATING,
@@ -917,47 +821,42 @@ def plant(rng: Random, plans: Sequence[Plan]) -> None:
 class Store:
     """The home directory that is written, and what is known of it."""
 
-    def __init__(self, directory: Path, pool: Pool) -> None:
+    def __init__(self, directory: Path) -> None:
         self.home = directory / "home"
         self.home.mkdir(parents=True)
-        self.pool = pool
         self.holders: dict[str, list[str]] = {RARE: [], FEW: [], PHRASE: [], COMMON: []}
         self.names: list[Record] = []
-        self.subagents = self.calls = self.output_tokens = self.bytes = 0
+        self.sessions = self.files = self.calls = self.output_tokens = self.bytes = 0
 
     def add(self, plan: Plan, author: Author, size: int, parent: Log | None) -> Log:
         """One session more; a fork when it has a parent."""
-        if parent:
-            plan.start = max(plan.start, parent.clock + 60_000)
-        log = (
-            self.claude(plan, author, size, parent)
-            if plan.agent == "claude"
-            else self.codex(plan, author, size, parent)
-        )
+        start = max(plan.start, parent.clock + 60_000) if parent else plan.start
+        write = self.claude if plan.agent == "claude" else self.codex
+        log = write(plan, author, start, size, parent)
         for text in plan.words:
             self.holders[text].append(log.unified_id)
+        self.sessions += 1
         return log
 
-    def claude(self, plan: Plan, author: Author, size: int, parent: Log | None) -> Log:
-        log = ClaudeLog(author.uuid4(), author, plan.place, plan.start, author.rng.choice(CLAUDE_MODELS))
+    def claude(self, plan: Plan, author: Author, start: int, size: int, parent: Log | None) -> Log:
+        log = ClaudeLog(author.uuid4(), author, plan.place, start, author.rng.choice(CLAUDE_MODELS))
         folder = self.home / ".claude/projects" / re.sub(r"[^A-Za-z0-9]", "-", plan.place.cwd)
         if parent:
             log.continue_from(parent)
         log.converse(size * 3 // 4 if plan.delegates else size)
         if plan.delegates:
             agent = log.delegate(size // 4)
-            beside = folder / log.session_id / "subagents" / f"agent-{agent.agent_id}.jsonl"
-            self.keep(agent, beside)
+            file = folder / log.session_id / "subagents" / f"agent-{agent.agent_id}.jsonl"
+            self.keep(agent, file)
             meta = {"agentType": "general-purpose", "toolUseId": agent.called_by, "spawnDepth": 1}
-            beside.with_suffix(".meta.json").write_bytes(orjson.dumps(meta))
-            self.subagents += 1
+            file.with_suffix(".meta.json").write_bytes(orjson.dumps(meta))
         log.close()
         self.keep(log, folder / f"{log.session_id}.jsonl")
         return log
 
-    def codex(self, plan: Plan, author: Author, size: int, parent: Log | None) -> Log:
-        era = PaginatedLog if plan.agent == "codex" else LegacyLog
-        log = era(author.uuid7(plan.start), author, plan.place, plan.start, author.rng.choice(CODEX_MODELS))
+    def codex(self, plan: Plan, author: Author, start: int, size: int, parent: Log | None) -> Log:
+        era = PaginatedLog if plan.agent == "codex" else CodexLog
+        log = era(author.uuid7(start), author, plan.place, start, author.rng.choice(CODEX_MODELS))
         folder = self.home / ".codex/sessions"
         if parent:
             log.continue_from(parent)
@@ -967,36 +866,44 @@ class Store:
         if plan.delegates and isinstance(log, PaginatedLog):
             thread = log.delegate(size // 4)
             self.keep(thread, folder / thread.file_name)
-            self.subagents += 1
         if author.rng.random() < 0.02:
-            self.names.append(
-                {"id": log.session_id, "thread_name": author.prose(1, 1)[:40], "updated_at": iso(log.clock)}
-            )
+            named = {"id": log.session_id, "thread_name": author.prose(1, 1)[:40], "updated_at": iso(log.clock)}
+            self.names.append(named)
         self.keep(log, folder / log.file_name)
         return log
 
     def keep(self, log: Log, file: Path) -> None:
         log.save(file)
+        self.files += 1
         self.bytes += log.size
         self.calls += log.calls
         self.output_tokens += log.output_tokens
         if log.author.common:
             self.holders[COMMON].append(log.unified_id)
 
-    def close(self, sessions: int) -> Planted:
+    def close(self) -> Planted:
         if self.names:
-            lines = b"".join(orjson.dumps(name, option=orjson.OPT_APPEND_NEWLINE) for name in self.names)
+            lines = b"".join(orjson.dumps(named, option=orjson.OPT_APPEND_NEWLINE) for named in self.names)
             (self.home / ".codex/session_index.jsonl").write_bytes(lines)
         rare, few, phrase, common = (Planting(text, tuple(ids)) for text, ids in self.holders.items())
-        counts = (sessions, self.subagents, self.calls, self.output_tokens, self.bytes)
-        return Planted(rare, few, phrase, common, *counts)
+        return Planted(
+            rare=rare,
+            few=few,
+            phrase=phrase,
+            common=common,
+            sessions=self.sessions,
+            subagents=self.files - self.sessions,
+            calls=self.calls,
+            output_tokens=self.output_tokens,
+            bytes=self.bytes,
+        )
 
 
 def build(directory: Path, sessions: int, megabytes: int, seed: int = 1) -> Planted:
     """Write a store into a directory that has none yet. Raises FileExistsError when it has."""
+    store = Store(directory)
     rng = Random(seed)
     pool = Pool(rng)
-    store = Store(directory, pool)
     plans = planned(rng, pool, sessions)
     plant(rng, plans)
     weight, budget = sum(plan.weight for plan in plans), megabytes * 2**20
@@ -1007,7 +914,7 @@ def build(directory: Path, sessions: int, megabytes: int, seed: int = 1) -> Plan
         size = int((budget - store.bytes) * plan.weight / weight)
         log = store.add(plan, author, size, log if plan.forks else None)
         weight -= plan.weight
-    planted = store.close(sessions)
+    planted = store.close()
     (directory / "planted.json").write_bytes(orjson.dumps(planted, option=orjson.OPT_INDENT_2))
     return planted
 

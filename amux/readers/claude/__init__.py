@@ -18,7 +18,7 @@ from pathlib import Path
 
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef, entries, file_ref
-from amux.readers._json import document, records
+from amux.readers._json import document, list_at, records
 from amux.readers.claude import store, transcript
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -61,10 +61,12 @@ class ClaudeReader(Reader):
             return store.raw(self.opened, ref)
         return list(records(ref.path))
 
-    def listed_in(self, path: Path) -> list[str] | None:
-        """The session ids a loop program on the Claude Agent SDK keeps in its agentloop.json; None: it is no such file."""
-        ids = [id for id in (document(str(path)) or {}).get("session_ids", ()) if isinstance(id, str)]
-        return ids or None
+    def ids_in(self, path: Path) -> list[str]:
+        """As always; and the agentloop.json that programs on the Claude Agent SDK keep in their working directory."""
+        loop = document(str(path)) if path.is_file() else None
+        if isinstance(loop, dict):
+            return [id for id in list_at(loop, "session_ids") if isinstance(id, str)]
+        return super().ids_in(path)
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if (session.path or "").endswith(STORE):

@@ -1,0 +1,46 @@
+# Bare `make` lists what there is. Everything happens inside .venv; nothing else on the machine changes.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "amux needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/tested: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.PHONY: install demo test lint types check bench snapshots
+install: .venv/installed  ## make .venv and install amux into it
+
+demo: .venv/installed  ## show amux on the sample sessions that come with it
+	$(BIN)/amux --demo sessions list
+	$(BIN)/amux --demo sessions search webhook retry
+	$(BIN)/amux --demo cost report
+
+test: .venv/tested  ## run every test
+	$(BIN)/python -m pytest
+
+lint: .venv/tested  ## ruff: format and all rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/tested  ## mypy --strict
+	$(BIN)/mypy
+
+check: lint types test  ## what CI runs
+
+bench: .venv/tested  ## measure the budgets and print them as a table
+	$(BIN)/python tests/bench/run.py
+
+snapshots: .venv/tested  ## rewrite the expected output; read the diff before you commit it
+	$(BIN)/python -m pytest --snapshot-update tests/test_cli.py

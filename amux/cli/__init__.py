@@ -1,0 +1,78 @@
+"""main(): runs the command line; errors become exit statuses here."""
+
+import os
+import sys
+
+from amux import __version__
+
+EVERYWHERE = frozenset({"--demo", "--no-cache", "--no-color", "-v", "--verbose"})
+"""Options of amux itself that are taken after the command as well."""
+
+
+def main() -> None:
+    argv = sys.argv[1:]
+    if argv == ["--version"]:  # before anything is imported: shells ask for it on every prompt
+        sys.stdout.write(f"amux {__version__}\n")
+        return
+    try:
+        status = run(arranged(argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the pipe has seen enough. Nothing more can be written, not even by Python's own farewell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)
+
+
+def run(argv: list[str]) -> int:
+    import typer  # noqa: PLC0415
+
+    from amux.cli.app import app  # noqa: PLC0415
+    from amux.errors import AmuxError, InvalidValue  # noqa: PLC0415
+    from amux.output import note_error  # noqa: PLC0415
+
+    as_json = "--json" in argv
+    try:
+        return app(args=argv, prog_name="amux", standalone_mode=False) or 0
+    except AmuxError as error:
+        note_error(error.code, str(error), recoverable=error.recoverable, as_json=as_json)
+        return error.exit_status
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except Exception as error:
+        # What Typer says of wrong usage; any other exception is a bug and keeps its traceback.
+        said = getattr(error, "format_message", None)
+        if said is None:
+            raise
+        note_error(InvalidValue.code, one_line(said(), error), recoverable=True, as_json=as_json)
+        return 2
+
+
+def one_line(message: str, error: Exception) -> str:
+    """Typer's words as one of ours: what is wrong, then where to look."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "amux"
+    said = " ".join(message.split()).rstrip(".")
+    said = f"{said[:1].lower()}{said[1:]}"
+    return said if said.endswith("?") else f"{said}; see: {command} --help"
+
+
+def arranged(argv: list[str]) -> list[str]:
+    """The arguments with amux's own options first, wherever they stood, and --json behind its command.
+
+    What follows `--` is the agent's, or a search for a word that looks like an option, and stays as it is.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    ours: list[str] = []
+    rest: list[str] = []
+    given = iter(argv[:end])
+    for one in given:
+        if one in EVERYWHERE or one.startswith("--home="):
+            ours.append(one)
+        elif one == "--home":
+            ours += [one, *[value for value in [next(given, None)] if value is not None]]
+        elif one != "--json":
+            rest.append(one)
+    if "--json" in argv[:end]:
+        rest.append("--json")
+    return [*ours, *rest, *argv[end:]]

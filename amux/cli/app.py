@@ -1,0 +1,52 @@
+"""The commands put together."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amux import __version__
+from amux.cli import agents, cost, sessions
+from amux.cli.options import settings
+
+app = typer.Typer(
+    help="Read, search, cost and compare the sessions of every coding agent on your disk.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(cost.app, name="cost")
+app.command()(agents.agents)
+
+
+def say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"amux {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def amux(
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Read this directory as if it were your home.", envvar="AMUX_HOME", metavar="DIR"),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Read the sample sessions that come with amux.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Answer from the files alone.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour.", envvar="NO_COLOR")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Say which sessions could not be read, and why.")
+    ] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Say the version and stop.", callback=say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """These options may stand before or after a command."""
+    settings.home = home
+    settings.demo = demo
+    settings.cache = not no_cache
+    settings.color = not no_color
+    settings.verbose = verbose

@@ -1,0 +1,129 @@
+"""Options that several commands share, and what the ones before the command said."""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amux import readers
+from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound
+from amux.manager import LATEST, SessionManager
+from amux.output import note
+from amux.query import Query, moment
+from amux.readers._base import Host
+
+Agent = Annotated[str | None, typer.Argument(help="Only this agent.", show_default=False)]
+AgentOrId = Annotated[
+    str, typer.Argument(metavar="AGENT ID", help="An agent and a session id, or one id such as claude:cb37a6b1.")
+]
+Id = Annotated[str | None, typer.Argument(metavar="", help="", show_default=False)]
+OnlyAgents = Annotated[
+    list[str] | None, typer.Option("--agent", help="Only this agent; may be repeated.", show_default=False)
+]
+Since = Annotated[
+    str | None, typer.Option(help="From this date on: 2026-11-18, 7d, 2w, today, yesterday.", show_default=False)
+]
+Until = Annotated[str | None, typer.Option(help="Up to this date; a day means the whole day.", show_default=False)]
+Model = Annotated[str | None, typer.Option(help="Only models with this in their id.", show_default=False)]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: any of them.", show_default=False)
+]
+Cwd = Annotated[
+    Path | None, typer.Option(help="Only this directory and what is below it.", metavar="DIR", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass
+class Settings:
+    home: Path | None = None
+    demo: bool = False
+    cache: bool = True
+    color: bool = True
+    verbose: bool = False
+
+
+settings = Settings()
+
+
+def host() -> Host:
+    if settings.demo:
+        return Host.current(Path(__file__).parents[1] / "demo")
+    if settings.home is not None and not settings.home.is_dir():
+        raise InvalidValue(f"--home {settings.home} is no directory")
+    return Host.current(settings.home)
+
+
+def manager() -> SessionManager:
+    report = None
+    if sys.stderr.isatty():
+        from amux.output.terminal import filling  # noqa: PLC0415 - only a terminal sees progress
+
+        report = filling()
+    return SessionManager(host(), cache=settings.cache, report=report)
+
+
+def known(agents: Iterable[str]) -> tuple[str, ...]:
+    """The agents, each of which must be one. Raises AgentNotFound."""
+    for agent in agents:
+        if agent not in readers.names():
+            raise AgentNotFound(agent, readers.names())
+    return tuple(agents)
+
+
+def since(text: str | None) -> datetime | None:
+    return moment(text) if text else None
+
+
+def until(text: str | None) -> datetime | None:
+    return moment(text, end=True) if text else None
+
+
+def directory(path: Path | None) -> tuple[str, ...]:
+    return (str(path.resolve()),) if path else ()
+
+
+def chosen(sessions: SessionManager, agent_or_id: str, id: str | None) -> tuple[str, str]:
+    """The agent and whole id a person means by `AGENT ID`, `agent:id`, a unique prefix or `latest`."""
+    if id is not None:
+        (agent,) = known([agent_or_id])
+        return agent, sessions.resolve_native_id(agent, id)
+    if ":" in agent_or_id:
+        known([agent_or_id.partition(":")[0]])
+        return sessions.resolve_unified_id(agent_or_id)
+    if agent_or_id in readers.names():
+        raise InvalidValue(
+            f"which session of {agent_or_id}? Give an id, or latest; amux sessions list {agent_or_id} shows them"
+        )
+    if agent_or_id == LATEST:
+        newest = sessions.list(Query(limit=1))
+        if not newest:
+            raise SessionNotFound("no agent", LATEST)
+        return newest[0].agent, newest[0].session_id
+    return among_all(sessions, agent_or_id)
+
+
+def among_all(sessions: SessionManager, prefix: str) -> tuple[str, str]:
+    found = sessions.ask((), lambda catalog: catalog.candidates(readers.names(), prefix))
+    if len(found) > 1:
+        raise AmbiguousId(prefix, [f"{agent}:{id}" for agent, id in found])
+    if not found:
+        raise SessionNotFound("no agent", prefix)
+    return found[0][0], sessions.resolve_native_id(found[0][0], prefix)
+
+
+def note_skipped(sessions: SessionManager) -> None:
+    """Say how many sessions could not be read; with -v, which and why."""
+    skipped = sessions.skipped
+    if not skipped:
+        return
+    if settings.verbose:
+        for one in skipped:
+            note(f"amux: {one.agent}: cannot read {one.path}: {one.reason}")
+    else:
+        some = "1 session" if len(skipped) == 1 else f"{len(skipped)} sessions"
+        note(f"amux: {some} could not be read (-v shows which)")

@@ -1,0 +1,176 @@
+"""amux sessions: list, show, search."""
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amux import readers
+from amux.cli import options
+from amux.errors import InvalidValue
+from amux.manager import SessionManager
+from amux.model import Session, SessionSummary
+from amux.output import emit, grids, note, write
+from amux.query import Query, here
+
+app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class ListOrder(StrEnum):
+    date = "date"
+    cost = "cost"
+    turns = "turns"
+
+
+class Format(StrEnum):
+    markdown = "markdown"
+    json = "json"
+    jsonl = "jsonl"
+
+
+class Tools(StrEnum):
+    full = "full"
+    short = "short"
+    none = "none"
+
+
+@app.command("list")
+def list_(
+    agent: options.Agent = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    model: options.Model = None,
+    tag: options.Tags = None,
+    cwd: options.Cwd = None,
+    in_here: Annotated[
+        bool, typer.Option("--here", help="Only this git repository and its worktrees, else this directory.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 100,
+    sort: Annotated[ListOrder, typer.Option(help="What comes first.")] = ListOrder.date,
+    asc: Annotated[bool, typer.Option("--asc", help="The least first.")] = False,
+    subagents: Annotated[bool, typer.Option("--subagents", help="Sub-agents too.")] = False,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Forks and sub-agents below the session they come from.")
+    ] = False,
+    no_archived: Annotated[bool, typer.Option("--no-archived", help="Without archived sessions.")] = False,
+    ids_from: Annotated[
+        Path | None,
+        typer.Option(help="Only the ids in this file, in its order: agentloop.json, or one id a line.", metavar="FILE"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """The sessions, newest first.
+
+    Example: amux sessions list claude --since 7d --here
+    """
+    sessions = options.manager()
+    query = Query(
+        agents=options.known([agent] if agent else []),
+        since=options.since(since),
+        until=options.until(until),
+        model=model,
+        tags=tuple(tag or ()),
+        directories=here(Path.cwd()) if in_here else options.directory(cwd),
+        limit=limit,
+        sort=sort.value,
+        ascending=asc,
+        subagents=subagents or tree,
+        archived=not no_archived,
+    )
+    if ids_from:
+        found = listed_in(sessions, query, ids_from)
+    else:
+        found = list(sessions.list(query))
+        if limit and len(found) == limit and (total := sessions.count(query)) > limit:
+            note(f"amux: {limit} of {total} sessions (--limit 0 for all)")
+    emit(found, as_json=json, view=grids.tree if tree else grids.sessions)
+    options.note_skipped(sessions)
+
+
+def listed_in(sessions: SessionManager, query: Query, path: Path) -> list[SessionSummary]:
+    """The sessions a file names, in its order; what has no transcript is said on the side."""
+    ids: dict[str, None] = {}
+    for agent in query.agents or readers.names():
+        with readers.open_reader(agent, sessions.host) as reader:
+            ids.update(dict.fromkeys(reader.ids_in(path)))
+    if not ids:
+        raise InvalidValue(f"{path} names no session ids; it should be agentloop.json or hold one id a line")
+    found = {one.session_id: one for one in sessions.list(replace(query, ids=tuple(ids), limit=0))}
+    for id in ids:
+        if id not in found:
+            note(f"amux: {id} has no transcript")
+    return [found[id] for id in ids if id in found]
+
+
+@app.command()
+def show(
+    agent: options.AgentOrId,
+    id: options.Id = None,
+    format: Annotated[Format, typer.Option(help="How to print it.")] = Format.markdown,
+    tools: Annotated[Tools, typer.Option(help="Tool calls: whole, one line each, or none.")] = Tools.short,
+    thinking: Annotated[bool, typer.Option("--thinking", help="With the model's thinking.")] = False,
+    head: Annotated[int, typer.Option(help="Only the first N turns.", min=0, show_default=False)] = 0,
+    tail: Annotated[int, typer.Option(help="Only the last N turns.", min=0, show_default=False)] = 0,
+    raw: Annotated[bool, typer.Option("--raw", help="With the agent's own records (JSON).")] = False,
+    json: options.Json = False,
+) -> None:
+    """One session from its first prompt to its last answer.
+
+    Example: amux sessions show claude latest
+    """
+    sessions = options.manager()
+    name, whole_id = options.chosen(sessions, agent, id)
+    session = part(sessions.get(name, whole_id, raw=raw), head, tail)
+    if format is Format.jsonl:
+        from amux.output.jsonout import lines  # noqa: PLC0415
+
+        for line in lines(session):
+            write(line)
+        return
+
+    def as_text(value: Session) -> str:
+        from amux.output.markdown import markdown  # noqa: PLC0415
+
+        return markdown(value, tools=tools.value, thinking=thinking)
+
+    emit(session, as_json=json or format is Format.json, view=as_text)
+
+
+def part(session: Session, head: int, tail: int) -> Session:
+    """The session with only its first or last turns; what precedes the first prompt belongs to the first."""
+    starts = [place for place, message in enumerate(session.messages) if message.role == "user"]
+    end = starts[head] if head and head < len(starts) else len(session.messages)
+    start = starts[-tail] if tail and tail < len(starts) else 0
+    return replace(session, messages=session.messages[start:end]) if head or tail else session
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words; "a phrase"; -without; one OR other.')],
+    agent: options.OnlyAgents = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    model: options.Model = None,
+    tag: options.Tags = None,
+    cwd: options.Cwd = None,
+    limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 50,
+    json: options.Json = False,
+) -> None:
+    """The sessions in which every word occurs, best first.
+
+    Example: amux sessions search webhook retry --since 2w
+    """
+    sessions = options.manager()
+    query = Query(
+        agents=tuple(agent or ()),
+        since=options.since(since),
+        until=options.until(until),
+        model=model,
+        tags=tuple(tag or ()),
+        directories=options.directory(cwd),
+        limit=limit,
+    )
+    emit(sessions.search(" ".join(words), query), as_json=json, view=grids.hits)
+    options.note_skipped(sessions)
