@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
+from urllib.parse import quote
 
 import orjson
 
-from amux import cost, linking, search
+from amux import cost, filler, linking, search
 from amux.errors import UnreadableSession
 from amux.model import Charge, CostRecord, SearchHit, Session, SessionSummary
 from amux.query import Query
@@ -28,6 +30,9 @@ FORMAT = 1
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
 
+WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
+SHADOWS = ("data", "idx", "config")
+"""The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
 SCHEMA = f"""
     create table scope (no integer primary key, agent text not null, roots text not null, state text, unique (agent, roots));
     create table ref (
@@ -54,7 +59,7 @@ SCHEMA = f"""
         session integer not null, scope integer not null, model text, quarter integer, calls integer not null, input integer, output integer,
         thinking integer, cached integer, written integer, usd integer, estimate integer, auto integer, unpriced integer, aggregate integer);
     create index spend_by_session on spend (session);
-    create virtual table words using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}');
+    {WORDS.format(name="words")};
     pragma user_version = {FORMAT};
 """
 SUMMARY = """
@@ -84,6 +89,20 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+
+
+def counter(refs: Sequence[SessionRef], report: Report | None) -> Callable[[int], None]:
+    """What tells `report` of each ref that was read."""
+    total = sum(ref.size for ref in refs)
+    done = [0, 0]
+
+    def advance(size: int) -> None:
+        done[0] += 1
+        done[1] += size
+        if report:
+            report(Progress(done[0], len(refs), done[1], total))
+
+    return advance
 
 
 def milliseconds(time: datetime | None) -> int | None:
@@ -122,6 +141,16 @@ class Catalog:
         except sqlite3.DatabaseError:
             set_aside(path)
             return cls(opened(path), path)
+
+    @classmethod
+    def shard(cls, path: Path, first: int) -> Self:
+        """A catalog to be absorbed by another: its sessions are numbered from `first` on, its transaction stays open."""
+        db = prepared(sqlite3.connect(path, isolation_level=None))
+        db.executescript("pragma journal_mode = off; pragma synchronous = off;")
+        db.execute("begin")
+        db.execute("insert into words (words, rank) values ('hashsize', 33554432)")
+        db.execute("insert into sqlite_sequence values ('session', ?)", (first - 1,))
+        return cls(db, path)
 
     def close(self) -> None:
         self.db.close()
@@ -186,14 +215,66 @@ class Catalog:
         stale = self.stale(scope, refs)
         for no in stale.drop:
             self.forget(no)
-        total = sum(ref.size for ref in stale.read)
-        done = 0
-        for number, ref in enumerate(stale.read):
-            self.add(scope, reader, ref, refs)
-            done += ref.size
-            if report:
-                report(Progress(number + 1, len(stale.read), done, total))
+        fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
+        advance = counter(stale.read, report)
+        if sum(ref.size for ref in stale.read) < filler.WORTHWHILE:
+            for ref in stale.read:
+                self.add(scope, reader, ref, fingerprints)
+                advance(ref.size)
+        else:
+            self.add_many(scope, reader, stale.read, fingerprints, advance)
         linking.link(self.db, scope)
+
+    def add_many(
+        self,
+        scope: int,
+        reader: Reader,
+        refs: Sequence[SessionRef],
+        fingerprints: dict[str, str],
+        advance: Callable[[int], None],
+    ) -> None:
+        """Read many refs with every core."""
+        (first,) = self.db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence").fetchone()
+        with TemporaryDirectory(prefix="amux-", dir=self.path.parent if self.path else None) as directory:
+            for shard in filler.fill_shards(reader, refs, fingerprints, Path(directory), first, advance):
+                self.absorb(scope, shard)
+
+    def absorb(self, scope: int, shard: Path) -> None:
+        """Take over what a process read into a shard; its index stays an index of its own."""
+        (offset,) = self.db.execute("select coalesce(max(no), 0) from ref").fetchone()
+        (indexes,) = self.db.execute(
+            "select count(*) from sqlite_master where sql like 'create virtual table words%'"
+        ).fetchone()
+        other = sqlite3.connect(f"file:{quote(str(shard))}?mode=ro", uri=True)
+        try:
+            self.copy(other, "ref", lambda row: (row[0] + offset, scope, *row[2:]))
+            self.copy(other, "session", lambda row: (row[0], row[1] + offset, scope, *row[3:]))
+            self.copy(other, "charge", lambda row: (row[0], scope, *row[2:]))
+            linking.touch(self.db, other.execute("select key from charge"))
+            name = f"words_{indexes}"
+            self.db.execute(WORDS.format(name=name))
+            for shadow in SHADOWS:
+                self.db.execute(f"delete from {name}_{shadow}")
+                self.copy(other, f"words_{shadow}", lambda row: row, into=f"{name}_{shadow}")
+        finally:
+            other.close()
+
+    def copy(
+        self,
+        other: sqlite3.Connection,
+        table: str,
+        change: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+        into: str | None = None,
+    ) -> None:
+        # Row by row and not by `attach`, which a transaction that is under way does not allow.
+        rows = other.execute(f"select * from {table}")
+        self.db.executemany(f"insert into {into or table} values ({marks(rows.description)})", map(change, rows))
+
+    def indexes(self) -> list[str]:
+        names = self.db.execute(
+            "select name from sqlite_master where sql like 'create virtual table words%' order by name"
+        )
+        return [name for (name,) in names]
 
     def forget(self, ref: int) -> None:
         """Drop a ref and its sessions; their index rows are dead, since their session number is never used again."""
@@ -204,14 +285,9 @@ class Catalog:
         self.db.execute("delete from session where ref = ?", (ref,))
         self.db.execute("delete from ref where no = ?", (ref,))
 
-    def add(self, scope: int, reader: Reader, ref: SessionRef, refs: dict[str, SessionRef]) -> None:
-        reason = None
-        sessions: Sequence[Session] = ()
-        try:
-            sessions = reader.read(ref)
-        except UnreadableSession as error:
-            reason = error.reason
-        base = {key: refs[key].fingerprint if key in refs else None for session in sessions for key in session.based_on}
+    def add(self, scope: int, reader: Reader, ref: SessionRef, fingerprints: dict[str, str]) -> None:
+        sessions, reason = attempt(reader, ref)
+        base = {key: fingerprints.get(key) for session in sessions for key in session.based_on}
         row = (scope, ref.key, ref.path, ref.fingerprint, ref.size, orjson.dumps(ref.files), orjson.dumps(base), reason)
         insert = "insert into ref (scope, key, path, fingerprint, size, files, based_on, reason) values (?, ?, ?, ?, ?, ?, ?, ?)"
         no = self.db.execute(insert, row).lastrowid
@@ -338,8 +414,9 @@ class Catalog:
         """The sessions in which one of the terms occurs, each with a weight for every place it does."""
         held: dict[int, list[float]] = {}
         for term in terms:
-            for (row,) in self.db.execute("select rowid from words where words match ?", (term.question,)):
-                held.setdefault(row >> search.SESSION_SHIFT, []).append(search.weight(row))
+            for index in self.indexes():
+                for (row,) in self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,)):
+                    held.setdefault(row >> search.SESSION_SHIFT, []).append(search.weight(row))
         return held
 
     def spending(
@@ -422,6 +499,18 @@ class Found:
     ref: SessionRef
     summary: SessionSummary
     inherited: int
+
+
+def attempt(reader: Reader, ref: SessionRef) -> tuple[Sequence[Session], str | None]:
+    """The sessions of a ref, or why there are none: one bad file costs itself, never the list."""
+    if ref.reason:
+        return (), ref.reason
+    try:
+        return reader.read(ref), None
+    except UnreadableSession as error:
+        return (), error.reason
+    except Exception as error:  # noqa: BLE001 - a reader's own mistake on a file nobody foresaw must not hide the others
+        return (), f"unexpected {type(error).__name__}: {error}"
 
 
 def prepared(db: sqlite3.Connection) -> sqlite3.Connection:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -107,7 +108,7 @@ class Provider:
 
     def __init__(self, name: str, listing: Mapping[str, Any]) -> None:
         self.name = name
-        self.claims: Rule | None = listing.get("claims")
+        self.claims: Rule = listing.get("claims", {})
         self.models: Sequence[Any] = listing["models"]
 
     def find(self, name: str) -> Listed | None:
@@ -121,7 +122,7 @@ class Provider:
 class PriceTable:
     """The prices of one version of prices.json with the user's own laid over them."""
 
-    def __init__(self, table: Mapping[str, Any], own: Mapping[str, Listed] | None = None) -> None:
+    def __init__(self, table: Mapping[str, Any]) -> None:
         self.source: str = table["source"]
         self.version: str = table["version"]
         self.date: str = table["date"]
@@ -133,9 +134,8 @@ class PriceTable:
             for provider, listing in table["providers"].items()
             for name in (provider, *listing.get("names", ()))
         }
-        self._makers = [provider for provider in self._providers.values() if provider.claims]
-        self._catch_all: Mapping[str, Sequence[Sequence[str]]] = table.get("otherwise", {})
-        self._own = dict(own or {})
+        self._last_resorts: Mapping[str, Sequence[Sequence[str]]] = table.get("otherwise", {})
+        self._own: dict[str, Listed] = {}
         self._aliases: dict[str, str] = {}
         self._found: dict[tuple[str | None, str | None], Listed | None] = {}
 
@@ -196,48 +196,41 @@ class PriceTable:
         if not model or len(model) > LONGEST_ID or not model.isprintable():
             return None
         written = model.strip().lower()
-        written = self._aliases.get(written, written)
-        for name in undecorated(written):
+        hint = (provider or "").strip().lower()
+        for name in undecorated(self._aliases.get(written, written)):
             ways = list(unwrapped(name))
-            own = next(
-                (self._own[spelling] for _, tail in ways for spelling in spellings(tail) if spelling in self._own), None
-            )
-            found = own or self._sold(name, ways, (provider or "").strip().lower())
+            names = [spelling for _, rest in ways for spelling in spellings(rest)]
+            found = next((self._own[one] for one in names if one in self._own), None)
+            found = found or self._sold(names, [hint, *(prefix for prefix, _ in ways)])
             if found:
                 return self._own.get(found.model.lower(), found)
         return None
 
-    def _sold(self, name: str, ways: Sequence[tuple[str, str]], hint: str) -> Listed | None:
-        """By the provider that is named, else by the maker, else by whoever sells what no maker lists."""
-        if name == "<synthetic>" or name.endswith(":free"):
-            return Listed("", name)
-        if name.startswith("custom:"):
-            return None  # droid's display name of a model the user defined: not the model's name, however alike
-        tails = [spelling for _, tail in ways for spelling in spellings(tail)]
-        sellers = [
-            self._named[one] for one in dict.fromkeys((hint, *(named for named, _ in ways))) if one in self._named
-        ]
-        attempts = [
-            *((seller, tail) for seller in sellers for tail in tails),
-            *(
-                (maker, tail)
-                for tail in tails
-                for maker in self._makers
-                if maker.claims and matches(maker.claims, tail)
-            ),
-            *self._otherwise(tails),
-        ]
-        return next((found for seller, tail in attempts if (found := seller.find(tail))), None)
+    def _sold(self, names: Sequence[str], hints: Sequence[str]) -> Listed | None:
+        """What a model is sold as: by the provider named, else by its maker, else by who sells what no maker lists."""
+        if names[0] == "<synthetic>" or names[0].endswith(":free"):
+            return Listed("", names[0])
+        if names[0].startswith("custom:"):
+            return None  # how droid calls a model the user set up: a title, however alike to a model's name
+        offers = chain(self._hinted(names, hints), self._made(names), self._otherwise(names))
+        return next((found for seller, name in offers if (found := seller.find(name))), None)
 
-    def _otherwise(self, tails: Sequence[str]) -> Iterator[tuple[Provider, str]]:
-        for name, families in self._catch_all.items():
-            yield from ((self._providers[name], tail) for tail in tails)
-            yield from (
-                (self._providers[name], f"{maker}/{tail}")
-                for tail in tails
-                for family, maker in families
-                if tail.startswith(family)
-            )
+    def _hinted(self, names: Sequence[str], hints: Sequence[str]) -> Iterator[tuple[Provider, str]]:
+        for hint in dict.fromkeys(hints):
+            if seller := self._named.get(hint):
+                yield from ((seller, name) for name in names)
+
+    def _made(self, names: Sequence[str]) -> Iterator[tuple[Provider, str]]:
+        for name in names:
+            yield from ((maker, name) for maker in self._providers.values() if matches(maker.claims, name))
+
+    def _otherwise(self, names: Sequence[str]) -> Iterator[tuple[Provider, str]]:
+        for seller, families in self._last_resorts.items():
+            for name in names:
+                yield self._providers[seller], name
+                for beginning, maker in families:
+                    if name.startswith(beginning):
+                        yield self._providers[seller], f"{maker}/{name}"
 
     def _lay_over(self, path: Path, content: bytes) -> None:
         self._own, aliases = own_prices(path, content)
@@ -316,7 +309,7 @@ def unwrapped(name: str) -> Iterator[tuple[str, str]]:
 
 def spellings(name: str) -> Iterator[str]:
     """The ways in which lists write an id: without Bedrock's revision or Vertex's version, dates and versions dashed."""
-    plain = re.sub(r"-v\d+(:\d+)?$", "", name)
+    plain = re.sub(r"-v\d+:\d+$", "", name)
     forms = [name, plain, plain.replace("@", "-"), re.sub("@(default|latest)$", "", plain)]
     forms += [spelling for form in forms if form.startswith("claude-") for spelling in claude_spellings(form)]
     forms += [re.sub(r"-(20\d\d)([01]\d)([0-3]\d)(?=-|:|$)", r"-\1-\2-\3", form) for form in forms]
@@ -324,8 +317,8 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def claude_spellings(name: str) -> Iterator[str]:
-    """claude-4.5-sonnet-thinking as claude-4-5-sonnet and claude-sonnet-4-5."""
-    dashed = name.replace(".", "-").removesuffix("-thinking")
+    """claude-4.5-sonnet-thinking as claude-4-5-sonnet and claude-sonnet-4-5; Bedrock's revision may be a mere -v1."""
+    dashed = re.sub(r"(-thinking|-v\d+)$", "", name.replace(".", "-"))
     yield dashed
     yield re.sub(r"^claude-(\d(?:-\d)?)-([a-z]+)", r"claude-\2-\1", dashed)
 
@@ -364,11 +357,15 @@ def faults(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]
     for model, prices in document.get("models", {}).items():
         if not isinstance(prices, dict) or not prices.keys() >= {"input", "output"}:
             yield ("models", model), "must be a table with an input and an output price"
-        for key, price in prices.items():
-            if key not in OWN_KEYS:
-                yield ("models", model, key), f"is not known: the prices are {', '.join(OWN_KEYS)}"
-            if not is_price(price):
-                yield ("models", model, key), "must be a number of USD per million tokens"
+        yield from ((("models", model, key), reason) for key, reason in price_faults(prices))
+
+
+def price_faults(prices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, price in prices.items():
+        if key not in OWN_KEYS:
+            yield key, f"is not known: the prices are {', '.join(OWN_KEYS)}"
+        if not is_price(price):
+            yield key, "must be a number of USD per million tokens"
 
 
 def is_price(value: Any) -> bool:

@@ -56,8 +56,8 @@ def argument(value: Json, names: Sequence[str]) -> str | None:
     """The text of the first of these arguments that has one."""
     if not isinstance(value, dict):
         return None
-    by_name = {name: text for key, item in value.items() if (text := text_of(name := argument_name(key), item))}
-    return next((by_name[name] for name in names if name in by_name), None)
+    texts = {(name := argument_name(key)): text_of(name, item) for key, item in value.items()}
+    return next((text for name in names if (text := texts.get(name)) is not None), None)
 
 
 def text_of(name: str, value: Json) -> str | None:

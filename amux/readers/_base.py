@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary
 
 TITLE_LENGTH = 100
@@ -55,6 +56,7 @@ class SessionRef:
 
     `key` is unique within the reader's store; `fingerprint` changes when anything that reading it opens does;
     `size` is about how many bytes reading it takes; `files` are what the reader needs to remember besides `path`.
+    `reason` says why it cannot be read, where that shows before reading: a database that does not open is one ref.
     """
 
     key: str
@@ -62,6 +64,7 @@ class SessionRef:
     fingerprint: str
     size: int = 0
     files: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 class Reader:
@@ -100,7 +103,10 @@ class Reader:
         return None
 
     def refs(self) -> Iterable[SessionRef]:
-        """Every session of the store, found without parsing; nothing when the agent was never used."""
+        """Every session of the store, found without parsing; nothing when the agent was never used.
+
+        Never raises for what is wrong with a store: that is a broken_ref.
+        """
         raise NotImplementedError
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
@@ -152,6 +158,12 @@ def file_ref(key: str, path: str, *others: str) -> SessionRef | None:
         fingerprint += f"|{other}:{more[0] if more else ''}"
         size += more[1] if more else 0
     return SessionRef(key, path, fingerprint, size, others)
+
+
+def broken_ref(error: UnreadableSession) -> SessionRef:
+    """A ref in place of the sessions of a store that cannot be opened."""
+    found = stamp(error.path)
+    return SessionRef(error.path, error.path, found[0] if found else "", reason=error.reason)
 
 
 def entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:

@@ -85,7 +85,7 @@ class Planting:
 
 @dataclass(frozen=True)
 class Planted:
-    """What is known of a store. Calls and output tokens are those the model made, however often forks copied them."""
+    """What is known of a store. Calls and output tokens are by agent and count once, however often forks copied them."""
 
     rare: Planting
     few: Planting
@@ -93,8 +93,8 @@ class Planted:
     common: Planting
     sessions: int
     subagents: int
-    calls: int
-    output_tokens: int
+    calls: dict[str, int]
+    output_tokens: dict[str, int]
     bytes: int
 
 
@@ -826,7 +826,9 @@ class Store:
         self.home.mkdir(parents=True)
         self.holders: dict[str, list[str]] = {RARE: [], FEW: [], PHRASE: [], COMMON: []}
         self.names: list[Record] = []
-        self.sessions = self.files = self.calls = self.output_tokens = self.bytes = 0
+        self.calls = {"claude": 0, "codex": 0}
+        self.output_tokens = {"claude": 0, "codex": 0}
+        self.sessions = self.files = self.bytes = 0
 
     def add(self, plan: Plan, author: Author, size: int, parent: Log | None) -> Log:
         """One session more; a fork when it has a parent."""
@@ -876,8 +878,8 @@ class Store:
         log.save(file)
         self.files += 1
         self.bytes += log.size
-        self.calls += log.calls
-        self.output_tokens += log.output_tokens
+        self.calls[log.agent] += log.calls
+        self.output_tokens[log.agent] += log.output_tokens
         if log.author.common:
             self.holders[COMMON].append(log.unified_id)
 
@@ -927,7 +929,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     planted = build(given.directory, given.sessions, given.megabytes, given.seed)
-    sys.stdout.write(f"{planted.sessions} sessions, {planted.calls} calls, {planted.bytes / 2**20:.0f} MB\n")
+    sys.stdout.write(
+        f"{planted.sessions} sessions, {sum(planted.calls.values())} calls, {planted.bytes / 2**20:.0f} MB\n"
+    )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ NAMES = {
 
 MORE_CLAIMS = {
     "openai": {"^": ["chatgpt-", "codex-"]},
-    "zai": {"^": ["glm-"]},  # after zhipuai, which genai-prices asks first and which lacks some of them
+    "zai": {"^": ["glm-"]},  # before zhipuai, whose list is in CNY and of which genai-prices has the cheapest tier only
 }
 """Ids that genai-prices prices only when it is told the provider."""
 
@@ -72,14 +72,13 @@ OTHER_UNITS = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok
 
 ABOUT = (
     "Made by `make prices`; do not edit.",
-    "A model is [id, rule, periods]. Without a rule the id must be equal; a rule is true when one of its tests is: "
+    "A model is [id, rule, periods]. Without a rule the id must be equal; a rule holds when one of its tests does:",
     "= equals, ^ starts with, $ ends with, * contains, ~ regular expression, & all of these rules.",
-    "A period is [when, tier, tier...]: from a day on, HH:MM-HH:MM (UTC) of every day, or null for always; "
+    "A period is [when, tier, tier...]: from a day on, HH:MM-HH:MM (UTC) of every day, or null for always;",
     "of those active the last one holds. No periods: free. null instead: not sold by the token.",
-    "A tier is [above, input, output, cache read, cache write, 1-hour cache write] in USD per million tokens, "
+    "A tier is [above, input, output, cache read, cache write, 1-hour cache write] in USD per million tokens,",
     "for the whole of a request with more input than `above`.",
-    "`derived` names the models whose 1-hour cache write the source does not list: twice the input, "
-    "as Anthropic has it wherever it is listed.",
+    "`derived` are models whose 1-hour cache write the source does not list: twice the input, as Anthropic has it.",
 )
 
 OPERATORS = {"equals": "=", "starts_with": "^", "ends_with": "$", "contains": "*", "regex": "~"}
@@ -171,11 +170,11 @@ def prices(provider: Any, model: Any) -> list[list[Any]] | None:
     return periods(model)
 
 
-def claims(provider: Any) -> dict[str, Any] | None:
+def claims(provider: Any) -> dict[str, Any]:
     found = rule(provider.model_match) if provider.model_match else {}
     for operator, tests in MORE_CLAIMS.get(provider.id, {}).items():
         found[operator] = [*found.get(operator, ()), *tests]
-    return found or None
+    return found
 
 
 def with_hour_writes(model: list[Any]) -> bool:

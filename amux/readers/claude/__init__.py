@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
-from amux.readers._base import Reader, SessionRef, entries, file_ref
+from amux.readers._base import Reader, SessionRef, broken_ref, entries, file_ref
 from amux.readers._json import document, list_at, records
 from amux.readers.claude import store, transcript
 
@@ -49,7 +50,10 @@ class ClaudeReader(Reader):
                 if project.is_dir():
                     yield from project_refs(project.path)
             if (root / STORE).is_file():
-                yield from store.refs(self.opened, str(root / STORE))
+                try:
+                    yield from store.refs(self.opened, str(root / STORE))
+                except UnreadableSession as error:
+                    yield broken_ref(error)
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.path.endswith(STORE):

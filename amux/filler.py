@@ -1,0 +1,120 @@
+"""Filling the catalog on every core: processes that each read a share of the refs into a shard, a catalog of its own.
+
+A process is `python -m amux.filler`; it is told its share as JSON on stdin and writes a line to stdout for every ref it
+has read. Nothing is inherited from the program that uses the library: no fork of its threads, no second import of its
+main module.
+"""
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from amux import readers
+from amux.readers._base import Host, Reader, SessionRef
+
+WORTHWHILE = 24 * 2**20
+"""Bytes to read from which on starting processes pays."""
+STRIDE = 10**7
+"""How far apart the session numbers of two shards begin: no store has so many sessions."""
+
+
+def shares(refs: Sequence[SessionRef], count: int) -> list[list[SessionRef]]:
+    """The refs dealt out so that every share has about as many bytes."""
+    dealt: list[list[SessionRef]] = [[] for _ in range(count)]
+    weight = [0] * count
+    for ref in sorted(refs, key=lambda ref: -ref.size):
+        lightest = weight.index(min(weight))
+        dealt[lightest].append(ref)
+        weight[lightest] += ref.size
+    return dealt
+
+
+def fill_shards(
+    reader: Reader,
+    refs: Sequence[SessionRef],
+    fingerprints: dict[str, str],
+    directory: Path,
+    first: int,
+    read: Callable[[int], None],
+) -> list[Path]:
+    """Read refs into shards below a directory; `read` is told the size of each ref as it is done.
+
+    Raises subprocess.CalledProcessError when a process died: the caller then reads by itself.
+    """
+    host = reader.host
+    shards: list[Path] = []
+    running: list[subprocess.Popen[bytes]] = []
+    for number, share in enumerate(shares(refs, os.cpu_count() or 1)):
+        if not share:
+            continue
+        shard = directory / f"shard-{number}.db"
+        job = {
+            "agent": reader.agent,
+            "home": str(host.home),
+            "env": dict(host.env),
+            "platform": host.platform,
+            "shard": str(shard),
+            "first": first + number * STRIDE,
+            "refs": [[ref.key, ref.path, ref.fingerprint, ref.size, ref.files] for ref in share],
+            "fingerprints": fingerprints,
+        }
+        shards.append(shard)
+        running.append(started(job))
+    follow(running, read)
+    return shards
+
+
+def started(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen([sys.executable, "-m", "amux.filler"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if process.stdin:
+        process.stdin.write(orjson.dumps(job))
+        process.stdin.close()
+    return process
+
+
+def follow(running: Sequence["subprocess.Popen[bytes]"], read: Callable[[int], None]) -> None:
+    waiting = selectors.DefaultSelector()
+    for process in running:
+        if process.stdout:
+            waiting.register(process.stdout, selectors.EVENT_READ, process)
+    try:
+        while waiting.get_map():
+            for ready, _ in waiting.select():
+                line = ready.fileobj.readline()  # type: ignore[union-attr]
+                if line:
+                    read(int(line))
+                else:
+                    waiting.unregister(ready.fileobj)
+        for process in running:
+            if process.wait():
+                raise subprocess.CalledProcessError(process.returncode, "amux.filler")
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+def work(job: dict[str, Any]) -> None:
+    from amux.catalog import Catalog  # noqa: PLC0415 - the catalog imports this module
+
+    host = Host(Path(job["home"]), job["env"], job["platform"])
+    catalog = Catalog.shard(Path(job["shard"]), job["first"])
+    with readers.open_reader(job["agent"], host) as reader:
+        for key, path, fingerprint, size, files in job["refs"]:
+            catalog.add(0, reader, SessionRef(key, path, fingerprint, size, tuple(files)), job["fingerprints"])
+            sys.stdout.write(f"{size}\n")
+            sys.stdout.flush()
+    catalog.db.execute("commit")
+    catalog.close()
+
+
+if __name__ == "__main__":
+    work(orjson.loads(sys.stdin.buffer.read()))
