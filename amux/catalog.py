@@ -30,20 +30,23 @@ FORMAT = 1
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
 
+HASH_BYTES = 32 * 2**20
+"""How much of the index a shard gathers before it writes: with FTS5's 1 MB filling takes twice as long."""
 WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
 SHADOWS = ("data", "idx", "config")
 """The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
 SCHEMA = f"""
+    create table meta (name text primary key, value integer not null);
     create table scope (no integer primary key, agent text not null, roots text not null, state text, unique (agent, roots));
     create table ref (
         no integer primary key, scope integer not null, key text not null, path text not null, fingerprint text not null,
         size integer not null, files blob not null, based_on blob not null, reason text, unique (scope, key));
     create table session (
-        no integer primary key autoincrement, ref integer not null, scope integer not null, id text not null, kind text not null,
+        no integer primary key, ref integer not null, scope integer not null, id text not null, kind text not null,
         title text not null, created_at integer not null, updated_at integer not null, turn_count integer not null,
         message_count integer not null, tags text not null, model text, models text not null, cwd text, git_branch text,
         git_commit text, forked_from text, parent_id text, archived integer not null, agent_version text, mode text,
-        channel text, path text, usage_recorded integer not null, began integer, times blob not null,
+        channel text, path text, usage_recorded integer not null, began integer, times blob not null, first integer not null,
         root integer, linked integer not null default 0, inherited integer not null default 0, link_from text, link_created integer);
     create index session_by_ref on session (ref);
     create index session_by_id on session (scope, id);
@@ -124,6 +127,8 @@ class Catalog:
         self.path = path
         self.scopes: dict[int, str] = {}
         """The stores this run has looked at, and whose they are."""
+        self.rows = 0
+        """How many messages were ever numbered: numbers of dropped ones are not used again, so their index rows stay dead."""
 
     @classmethod
     def in_memory(cls) -> Self:
@@ -143,14 +148,21 @@ class Catalog:
             return cls(opened(path), path)
 
     @classmethod
-    def shard(cls, path: Path, first: int) -> Self:
-        """A catalog to be absorbed by another: its sessions are numbered from `first` on, its transaction stays open."""
+    def shard(cls, path: Path, rows: int) -> Self:
+        """A catalog to be absorbed by another: its messages are numbered from `rows` on."""
         db = prepared(sqlite3.connect(path, isolation_level=None))
         db.executescript("pragma journal_mode = off; pragma synchronous = off;")
         db.execute("begin")
-        db.execute("insert into words (words, rank) values ('hashsize', 33554432)")
-        db.execute("insert into sqlite_sequence values ('session', ?)", (first - 1,))
-        return cls(db, path)
+        db.executemany("insert into words (words, rank) values (?, ?)", [("hashsize", HASH_BYTES), ("automerge", 0)])
+        made = cls(db, path)
+        made.rows = rows
+        return made
+
+    def finish(self) -> None:
+        """Close a shard: what was added to it is there to be absorbed."""
+        self.db.execute("insert into meta values ('rows', ?)", (self.rows,))
+        self.db.execute("commit")
+        self.close()
 
     def close(self) -> None:
         self.db.close()
@@ -215,6 +227,7 @@ class Catalog:
         stale = self.stale(scope, refs)
         for no in stale.drop:
             self.forget(no)
+        self.rows = self.meta("rows")
         fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
         advance = counter(stale.read, report)
         if sum(ref.size for ref in stale.read) < filler.WORTHWHILE:
@@ -223,7 +236,12 @@ class Catalog:
                 advance(ref.size)
         else:
             self.add_many(scope, reader, stale.read, fingerprints, advance)
+        self.db.execute("insert or replace into meta values ('rows', ?)", (self.rows,))
         linking.link(self.db, scope)
+
+    def meta(self, name: str) -> int:
+        found = self.db.execute("select value from meta where name = ?", (name,)).fetchone()
+        return int(found[0]) if found else 0
 
     def add_many(
         self,
@@ -234,22 +252,23 @@ class Catalog:
         advance: Callable[[int], None],
     ) -> None:
         """Read many refs with every core."""
-        (first,) = self.db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence").fetchone()
         with TemporaryDirectory(prefix="amux-", dir=self.path.parent if self.path else None) as directory:
-            for shard in filler.fill_shards(reader, refs, fingerprints, Path(directory), first, advance):
+            for shard in filler.fill_shards(reader, refs, fingerprints, Path(directory), self.rows, advance):
                 self.absorb(scope, shard)
 
     def absorb(self, scope: int, shard: Path) -> None:
         """Take over what a process read into a shard; its index stays an index of its own."""
-        (offset,) = self.db.execute("select coalesce(max(no), 0) from ref").fetchone()
+        (refs,) = self.db.execute("select coalesce(max(no), 0) from ref").fetchone()
+        (sessions,) = self.db.execute("select coalesce(max(no), 0) from session").fetchone()
         (indexes,) = self.db.execute(
             "select count(*) from sqlite_master where sql like 'create virtual table words%'"
         ).fetchone()
         other = sqlite3.connect(f"file:{quote(str(shard))}?mode=ro", uri=True)
         try:
-            self.copy(other, "ref", lambda row: (row[0] + offset, scope, *row[2:]))
-            self.copy(other, "session", lambda row: (row[0], row[1] + offset, scope, *row[3:]))
-            self.copy(other, "charge", lambda row: (row[0], scope, *row[2:]))
+            self.copy(other, "ref", lambda row: (row[0] + refs, scope, *row[2:]))
+            self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, scope, *row[3:]))
+            self.copy(other, "charge", lambda row: (row[0] + sessions, scope, *row[2:]))
+            (self.rows,) = other.execute("select value from meta").fetchone()
             linking.touch(self.db, other.execute("select key from charge"))
             name = f"words_{indexes}"
             self.db.execute(WORDS.format(name=name))
@@ -295,12 +314,14 @@ class Catalog:
             self.add_session(scope, no or 0, session)
 
     def add_session(self, scope: int, ref: int, session: Session) -> None:
-        no = self.db.execute(INSERT_SESSION, session_row(ref, scope, session)).lastrowid or 0
+        first = self.rows
+        self.rows = first + 1 + len(session.messages)
+        no = self.db.execute(INSERT_SESSION, (*session_row(ref, scope, session), first)).lastrowid or 0
         charges = {key_number(charge.key): charge for charge in session.charges}
         rows = [charge_row(no, scope, position, key, charge) for position, (key, charge) in enumerate(charges.items())]
         self.db.executemany(INSERT_CHARGE, rows)
         linking.touch(self.db, ((key,) for key in charges))
-        self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(no, session))
+        self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
 
     # Asking it
 
@@ -389,35 +410,35 @@ class Catalog:
 
     def matches(self, words: search.Words, query: Query) -> list[SearchHit]:
         """The sessions in which every group of words occurs and no excluded one does, best first."""
-        found: dict[int, list[float]] = {}
-        for number, group in enumerate(words.groups):
-            held = self.holders(group)
-            found = {no: [*found.get(no, []), *held[no]] for no in held if number == 0 or no in found}
-        for term in words.excluded:
-            for no in self.holders((term,)):
-                found.pop(no, None)
         where, values = self.conditions(replace(query, subagents=True))
-        self.db.execute("create temp table if not exists hit (no integer primary key, matches integer)")
-        self.db.execute("delete from hit")
-        self.db.executemany("insert into hit values (?, ?)", ((no, len(rows)) for no, rows in found.items()))
-        rows = self.db.execute(
-            f"select {SUMMARY}, h.matches from {SESSIONS} join hit h on h.no = s.no where {where}", values
+        stretches = self.db.execute(
+            f"select s.first, s.message_count, s.no from {SESSIONS} where {where} order by s.first", values
         ).fetchall()
-        summaries = self.summaries(rows)
-        weights = [sum(found[row[0]]) for row in rows]
-        scored = zip(search.scores(weights), rows, summaries, strict=True)
-        best = sorted(scored, key=lambda hit: (-hit[0], -hit[2].updated_at.timestamp(), hit[2].session_id))
-        hits = [search.hit(one, score, row[-1]) for score, row, one in best]
-        return hits[: query.limit] if query.limit else hits
+        found: dict[int, list[int]] = {}
+        for number, group in enumerate(words.groups):
+            held = search.holders(stretches, self.index_matches(group))
+            found = {no: [*found.get(no, []), *rows] for no, rows in held.items() if number == 0 or no in found}
+        for term in words.excluded:
+            for no in search.holders(stretches, self.index_matches((term,))):
+                found.pop(no, None)
+        scored = search.scores({no: sum(map(search.weight, rows)) for no, rows in found.items()})
+        numbers = ", ".join(map(str, found))
+        rows = self.db.execute(f"select {SUMMARY} from {SESSIONS} where s.no in ({numbers})").fetchall()
+        best = sorted(rows, key=lambda row: (-scored[row[0]], -row[5], row[2]))
+        shown = best[: query.limit] if query.limit else best
+        hits = zip(shown, self.summaries(shown), strict=True)
+        return [search.hit(summary, scored[row[0]], len(found[row[0]])) for row, summary in hits]
 
-    def holders(self, terms: Sequence[search.Term]) -> dict[int, list[float]]:
-        """The sessions in which one of the terms occurs, each with a weight for every place it does."""
-        held: dict[int, list[float]] = {}
+    def index_matches(self, terms: Sequence[search.Term]) -> list[int]:
+        """The rows of the index in which one of the terms occurs, in order; dead ones among them."""
+        rows: set[int] = set()
         for term in terms:
             for index in self.indexes():
-                for (row,) in self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,)):
-                    held.setdefault(row >> search.SESSION_SHIFT, []).append(search.weight(row))
-        return held
+                rows.update(
+                    row
+                    for (row,) in self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,))
+                )
+        return sorted(rows)
 
     def spending(
         self, query: Query, dimensions: Sequence[str], offsets: Sequence[tuple[int, int]]
@@ -576,8 +597,8 @@ def marks(values: Sequence[Any]) -> str:
 
 INSERT_SESSION = """
     insert into session (ref, scope, id, kind, title, created_at, updated_at, turn_count, message_count, tags, model, models, cwd,
-        git_branch, git_commit, forked_from, parent_id, archived, agent_version, mode, channel, path, usage_recorded, began, times)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        git_branch, git_commit, forked_from, parent_id, archived, agent_version, mode, channel, path, usage_recorded, began, times, first)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 INSERT_CHARGE = """
     insert into charge (session, scope, position, key, at, model, provider, input, output, thinking, cached, written, hour, usd,

@@ -20,8 +20,8 @@ from amux.readers._base import Host, Reader, SessionRef
 
 WORTHWHILE = 24 * 2**20
 """Bytes to read from which on starting processes pays."""
-STRIDE = 10**7
-"""How far apart the session numbers of two shards begin: no store has so many sessions."""
+STRIDE = 10**9
+"""How far apart the message numbers of two shards begin: no store has so many messages."""
 
 
 def shares(refs: Sequence[SessionRef], count: int) -> list[list[SessionRef]]:
@@ -40,7 +40,7 @@ def fill_shards(
     refs: Sequence[SessionRef],
     fingerprints: dict[str, str],
     directory: Path,
-    first: int,
+    rows: int,
     read: Callable[[int], None],
 ) -> list[Path]:
     """Read refs into shards below a directory; `read` is told the size of each ref as it is done.
@@ -60,7 +60,7 @@ def fill_shards(
             "env": dict(host.env),
             "platform": host.platform,
             "shard": str(shard),
-            "first": first + number * STRIDE,
+            "rows": rows + number * STRIDE,
             "refs": [[ref.key, ref.path, ref.fingerprint, ref.size, ref.files] for ref in share],
             "fingerprints": fingerprints,
         }
@@ -106,14 +106,13 @@ def work(job: dict[str, Any]) -> None:
     from amux.catalog import Catalog  # noqa: PLC0415 - the catalog imports this module
 
     host = Host(Path(job["home"]), job["env"], job["platform"])
-    catalog = Catalog.shard(Path(job["shard"]), job["first"])
+    catalog = Catalog.shard(Path(job["shard"]), job["rows"])
     with readers.open_reader(job["agent"], host) as reader:
         for key, path, fingerprint, size, files in job["refs"]:
             catalog.add(0, reader, SessionRef(key, path, fingerprint, size, tuple(files)), job["fingerprints"])
             sys.stdout.write(f"{size}\n")
             sys.stdout.flush()
-    catalog.db.execute("commit")
-    catalog.close()
+    catalog.finish()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 An id is looked up as it was written, then without what providers and agents wrap around it. A wrapper may be dropped,
 but the model that is left must match a rule of the table: an id nobody listed has no price, never its neighbour's.
 
-prices.toml, in USD per million tokens; cache prices left out are the input price, the 1-hour one is the 5-minute one:
+The user's file, in USD per million tokens. Cache prices left out are the input price, for an hour that of a write:
 
     [models."my-model"]
     input = 3.0
@@ -284,9 +284,12 @@ def tier(above: int, *per_million: str | Decimal | int | None) -> Tier:
 
 
 def undecorated(name: str) -> Iterator[str]:
-    """The id, then the id with one ending after the other taken off."""
+    """The id, then the id with one ending after the other taken off; more than three is no agent's doing."""
     yield name
-    while ending := next((one for one in ENDINGS if name.endswith(one)), None):
+    for _ in range(3):
+        ending = next((one for one in ENDINGS if name.endswith(one)), "")
+        if not ending:
+            break
         name = name.removesuffix(ending).rstrip()
         yield name
 

@@ -1,19 +1,18 @@
 """Words: how a session's text goes into the index, and what a person typed as questions to it.
 
-A row of the index is one part of one message; its number holds the session, the message and the part, so a match needs
-no further look-up. Every CJK, kana, Hangul and Thai character is a word of its own.
+A row of the index is one part of one message. Messages are numbered through the whole catalog, each session having a
+stretch of them, so a row's number tells the session, the message and the part. Every CJK, kana, Hangul and Thai character is a word of its own.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from amux.model import Json, SearchHit, Session, SessionSummary
 
 PARTS = ("title", "user", "assistant", "thinking", "tool", "system")
-MESSAGE_BITS, PART_BITS = 21, 3
-SESSION_SHIFT = MESSAGE_BITS + PART_BITS
-LAST_MESSAGE = (1 << MESSAGE_BITS) - 1
+PART_BITS = 3
 
 TOKENIZER = "unicode61 remove_diacritics 2"
 ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -23,9 +22,9 @@ WORD = re.compile(r"\w", re.UNICODE)
 TERM = re.compile(r'(?P<minus>-)?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
 
-def row_number(session: int, message: int, part: str) -> int:
-    place = min(message, LAST_MESSAGE)
-    return (session << SESSION_SHIFT) + (place << PART_BITS) + PARTS.index(part)
+def row_number(message: int, part: str) -> int:
+    """The number of a row: that of the message in the catalog, and the part."""
+    return (message << PART_BITS) + PARTS.index(part)
 
 
 def spaced(text: str) -> str:
@@ -33,24 +32,21 @@ def spaced(text: str) -> str:
     return text if text.isascii() else SINGLE.sub(r" \1 ", text)
 
 
-def index_rows(number: int, session: Session) -> Iterator[tuple[int, str]]:
-    """Everything of a session that is searched, once: a tool's output stands in its message, not again in its call."""
+def index_rows(first: int, session: Session) -> Iterator[tuple[int, str]]:
+    """Everything of a session that is searched, once: a tool's output stands in its message, not again in its call.
+
+    The title stands at `first`, message n at `first` + 1 + n.
+    """
     if session.title:
-        yield row_number(number, 0, "title"), spaced(session.title)
-    overflow: dict[int, list[str]] = {}
-    for place, message in enumerate(session.messages):
-        found = [(message.role, message.content), ("thinking", message.thinking or "")]
+        yield row_number(first, "title"), spaced(session.title)
+    for number, message in enumerate(session.messages, first + 1):
+        if message.content:
+            yield row_number(number, message.role), spaced(message.content)
+        if message.thinking:
+            yield row_number(number, "thinking"), spaced(message.thinking)
         if message.tool_calls:
-            found.append(("tool", "\n".join(f"{call.tool_name}\n{flat(call.input)}" for call in message.tool_calls)))
-        for part, text in found:
-            if not text:
-                continue
-            if place < LAST_MESSAGE:
-                yield row_number(number, place, part), spaced(text)
-            else:
-                overflow.setdefault(row_number(number, place, part), []).append(spaced(text))
-    for row, texts in overflow.items():
-        yield row, "\n".join(texts)
+            inputs = "\n".join(f"{call.tool_name}\n{flat(call.input)}" for call in message.tool_calls)
+            yield row_number(number, "tool"), spaced(inputs)
 
 
 def flat(value: Json) -> str:
@@ -135,7 +131,17 @@ def hit(summary: SessionSummary, score: float, matches: int) -> SearchHit:
     return SearchHit(**known, relevance_score=score, match_count=matches)
 
 
-def scores(weights: Sequence[float]) -> list[float]:
-    """Weights on one scale from 0 to 1: the best is what it is, the others relative to it."""
-    best = max(weights, default=0.0) or 1.0
-    return [round(weight / best, 4) for weight in weights]
+def holders(stretches: Sequence[tuple[int, int, int]], rows: Sequence[int]) -> dict[int, list[int]]:
+    """For each session that has some, its rows among those given; a stretch is (first message, message count, session)."""
+    held: dict[int, list[int]] = {}
+    for first, count, no in stretches:
+        start = bisect_left(rows, first << PART_BITS)
+        if start < len(rows) and rows[start] < (first + count + 1) << PART_BITS:
+            held[no] = list(rows[start : bisect_left(rows, (first + count + 1) << PART_BITS, start)])
+    return held
+
+
+def scores(weights: dict[int, float]) -> dict[int, float]:
+    """Weights on one scale from 0 to 1: the best is 1, the others relative to it."""
+    best = max(weights.values(), default=0.0) or 1.0
+    return {no: round(weight / best, 4) for no, weight in weights.items()}

@@ -94,7 +94,7 @@ ls -la src
 
 ### Tool
 
-**Bash**
+**Bash** `ls -la src`
 
 ```
 app.py
@@ -117,7 +117,7 @@ setup.cfg
 
 ### Tool
 
-**Edit**
+**Edit** `app.py`
 
 ```
 ok

@@ -155,7 +155,7 @@ class Transcript:
         if message.role == "tool":
             yield from tool_answer(message)
         elif message.content.strip():
-            yield from body(message.content, line_breaks=message.role == "user")
+            yield from body(message.content, line_breaks=message.role != "assistant")
         yield attached(message)
         for number, call in enumerate(message.tool_calls):
             yield from self.call(call, self.answers.get((position, number)))

@@ -79,7 +79,9 @@ class Transcript:
         self.tools = tools
         self.thinking = thinking
         self.answers = answers(session.messages)
-        self.answering = frozenset(self.answers.values())
+        self.answered = {
+            answer: session.messages[position].tool_calls[number] for (position, number), answer in self.answers.items()
+        }
 
     def blocks(self) -> Iterator[Block]:
         inherited = [position for position, message in enumerate(self.session.messages) if message.inherited]
@@ -125,13 +127,14 @@ class Transcript:
 
     def answer(self, position: int, message: Message) -> Iterator[Block]:
         name = (message.tool_result and message.tool_result.tool_name) or "tool"
+        call = self.answered.get(position) or ToolCall("", name, None, is_error=message.is_error)
         if self.tools == "full":
-            yield [bold(name) + (" failed" if message.is_error else "")]
+            yield [title(call) + (" failed" if message.is_error else "")]
             if message.content:
                 yield fenced(message.content)
             yield from attached(message)
-        elif self.tools == "short" and position not in self.answering:
-            yield [in_short(ToolCall("", name, None, is_error=message.is_error), message.content)]
+        elif self.tools == "short" and position not in self.answered:
+            yield [in_short(call, message.content)]
 
 
 def inheritance(session: Session, count: int) -> str:
@@ -149,8 +152,8 @@ def attached(message: Message) -> Iterator[Block]:
 
 
 def in_short(call: ToolCall, output: str | None) -> str:
-    about, came = code(subject(call)), outcome(call, output)
-    return f"- {bold(call.tool_name)}" + (f" {about}" if about else "") + (f" · {came}" if came else "")
+    came = outcome(call, output)
+    return f"- {title(call)}" + (f" · {came}" if came else "")
 
 
 def in_full(call: ToolCall) -> Iterator[Block]:
@@ -159,6 +162,10 @@ def in_full(call: ToolCall) -> Iterator[Block]:
         if part.label:
             yield [f"{code(part.label)}:"]
         yield fenced(part.text, part.language)
+
+
+def title(call: ToolCall) -> str:
+    return " ".join(filter(None, (bold(call.tool_name), code(subject(call)))))
 
 
 def bold(name: str) -> str:

@@ -1,10 +1,10 @@
 """Secrets out of a session before it is shared.
 
 The rules are our own: detect-secrets brings requests and PyYAML, knows a third of these formats and reports lines, where
-redaction needs the exact span in JSON and prose alike.
+redaction needs the exact span, in JSON and prose alike.
 
 Secrets are found by their format (`ghp_…`), by where they stand (a URL, a header, a flag) or by the name they are given
-(`DB_PASSWORD=…`). What a name or place gave away is then replaced where it stands bare as well. Every pattern runs in
+(`DB_PASSWORD=…`). What a place or a name gave away is then replaced where it stands bare as well. Every pattern takes
 time linear in the text: repetitions are possessive or bounded, and begin at a literal or at a boundary.
 """
 
@@ -12,15 +12,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from amux.model import Json, SessionSummary, Snippet
 
 AnySession = TypeVar("AnySession", bound=SessionSummary)
+Change = Callable[[str, str], str]
+"""A text, and the name it has in its object or "", to what it becomes."""
 
 MAX_LEARNED = 50
-"""User names learned from paths, and values that share a word: what is more frequent is no name and no secret."""
+"""How many user names are learned from paths, and how many values may share a word: hostile texts hold thousands."""
+
+MAX_SEEN = 256
+"""How much of a value is looked at to tell whether it is a secret."""
 
 _WORD = r"[\w-]"
 _ALNUM = "[A-Za-z0-9]"
@@ -38,7 +43,7 @@ _PREFIXED = (
     ("API key", "sk_", f"{_HEX}{{40,}}"),
     ("Google key", "AIza", f"{_WORD}{{35}}(?!{_WORD})"),
     ("Google key", "AQ.Ab", f"{_WORD}{{30,}}"),
-    ("Google token", "ya29. 1//0", rf"[\w.-]{{20,}}"),
+    ("Google token", "ya29. 1//0", r"[\w.-]{20,}"),
     ("Google client secret", "GOCSPX-", f"{_WORD}{{20,}}"),
     ("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{20,}"),
     ("GitLab token", "glpat- glptt- gldt- glrt- glcbt- glft- glimt- glsoat- gloas- glagent-", r"[\w.-]{16,}"),
@@ -128,120 +133,371 @@ _SHAPED = (
     ("Azure client secret", "Q~", r"[\w~.-](?<![\w~.-].)[\w~.-]{{2}}\dQ~[\w~.-]{{30,}}+"),
 )
 
-_PEM = re.compile(
-    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-    r"(?P<body>(?:[^-]|-(?!---))*+(?=-{4,5} ?END)"
-    # Cut off: only lines that are base64, whatever stands before each (line numbers, quotes, `\n` written out).
-    r"|(?:[^A-Za-z+/=]{0,16}(?:\\+[nr]|\s)[^A-Za-z+/=]{0,16}[A-Za-z0-9+/=]{16,}+)*+)"
-    r"(?:-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5})?"
+_PRIVATE_KEY = re.compile(
+    r"""-{4,5}\ ?BEGIN\ [A-Z0-9 ]{0,30}PRIVATE\ KEY(?:\ BLOCK)?\ ?-{4,5}
+    (?P<body>
+        (?:[^-]|-(?!---))*+(?=-{4,5}\ ?END)
+        # Cut off before its end: only lines of base64, whatever stands before each (line numbers, `\n` written out).
+        |(?:[^A-Za-z+/=]{0,16}(?:\\+[nr]|\s)[^A-Za-z+/=]{0,16}[A-Za-z0-9+/=]{16,}+)*+
+    )
+    (?:-{4,5}\ ?END\ [A-Z0-9 ]{0,40}-{4,5})?""",
+    re.VERBOSE,
 )
-_PEM_CONTENT = re.compile(r"(?=[A-Za-z+/]{0,80}\d)[A-Za-z0-9+/]{12}")
+_KEY_MATERIAL = re.compile(r"(?=[A-Za-z+/]{0,80}\d)[A-Za-z0-9+/]{12}")
 
-_URL_LOGIN = re.compile(
-    r"""://(?P<lead>[^\s/:@"'`<>\\]{0,128}+:)(?!\d{1,5}(?:[/?#\s"'`)\\]|$))"""
-    r"""(?P<value>(?:[^\s"'`<>\\@]|@(?=[^\s"'`<>\\@/,;]{0,128}@)){1,256}+)(?=@)"""
+_URL_PASSWORD = re.compile(
+    r"""://[^\s/:@"'`<>\\]{0,128}+:
+    (?!\d{1,5}(?:[/?#\s"'`)\\]|$))  # a port
+    (?P<value>(?:[^\s"'`<>\\@]|@(?=[^\s"'`<>\\@/,;]{0,128}@)){1,256}+)(?=@)""",
+    re.VERBOSE,
 )
-_URL_USER = re.compile(r"://(?P<lead>)(?P<value>(?=[\w-]{0,64}\d)(?=[\w-]{0,64}[A-Za-z])[\w-]{20,256}+)(?=@)", re.ASCII)
+_URL_USER = re.compile(r"://(?P<value>(?=[\w-]{0,64}\d)(?=[\w-]{0,64}[A-Za-z])[\w-]{20,256}+)(?=@)", re.ASCII)
 _URL_SIGNATURE = re.compile(
-    r"(?i:[?&;](?P<lead>sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|key|code)=)"
+    r"[?&;](?i:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|key|code)="
     r"(?P<value>(?=[\w%+/=.~-]{0,256}\d)[\w%+/=.~-]{20,}+)",
     re.ASCII,
 )
+_DOCKER_LOGIN = re.compile(
+    r"""["']auth\\*["'][ \t]?:[ \t]?\\*["']
+    (?P<value>(?=[^"'\\]{0,80}[A-Z])(?=[^"'\\]{0,80}[a-z])(?:[A-Za-z0-9+/]{4}){2,}+[A-Za-z0-9+/]{0,3}={0,2})(?=\\*["'])""",
+    re.VERBOSE,
+)
+_NETRC = re.compile(r"\blogin\s{1,20}+\S{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)")
+_COMMAND = re.compile(
+    r"""(?:\bcurl\b[^|;]{0,500}?\s(?:-u|-U|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
+    |\bsshpass\s-p\s?
+    |\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]{0,200}?\s-p
+    |\bredis-cli\b[^\n|;]{0,200}?\s-a\s
+    |\bdocker\slogin\b[^\n|;]{0,200}?\s-p\s
+    |\s-pass(?:in|out)?\spass:)
+    \\?["']?(?P<value>[^\s"'`<>\\|;]{3,}+)""",
+    re.VERBOSE,
+)
 
 _AUTHORIZATION = re.compile(
-    r"""(?i:(?P<lead>authorization["'\\\])]{0,6}+[ \t]{0,4}+[:=,][ \t]{0,4}+[fbru]?["'\\`]{0,6}+"""
-    r"""(?:(?P<scheme>bearer|basic|token|apikey|api-key|key|ssws|bot|negotiate|splunk|genie-?key)[ \t]{1,4}+)?"""
-    r"""|\bbearer[ \t]{1,4}+))(?P<value>[^\s"'`<>\\,;]{6,}+)(?P<closed>["'`\\]|[ \t]*(?:$|[\r\n]))?"""
+    r"""(?P<lead>
+        (?i:(?P<header>authorization)["'\\\])]{0,6}+[ \t]{0,4}+[:=,][ \t]{0,4}+[fbru]?["'\\`]{0,6}+
+        (?:(?P<scheme>bearer|basic|token|apikey|api-key|key|ssws|bot|negotiate|splunk|genie-?key)[ \t]{1,4}+)?)
+        |(?i:\bbearer)[ \t]{1,4}+
+    )
+    (?P<value>[^\s"'`<>\\,;(){}\[\]]{6,}+)(?P<closed>(?=["'`\\]|[ \t]{0,8}(?:$|[\r\n])))?""",
+    re.VERBOSE,
 )
 _COOKIES = re.compile(
-    r"""(?P<lead>(?i:cookie)["'\\\])]{0,4}+[ \t]?[:=][ \t]?["'`\\]{0,4}+|\s(?:-b|--cookie)[ =]["'])"""
-    r"""(?P<value>[^\r\n"'`\\]{4,})"""
+    r"""(?P<lead>(?i:cookie)["'\\\])]{0,4}+[ \t]?[:=][ \t]?["'`\\]{0,4}+|\s(?:-b|--cookie)[ =]["'])
+    (?P<value>[^\r\n"'`\\]{4,})""",
+    re.VERBOSE,
 )
 _COOKIE = re.compile(r"(?P<lead>(?<![^\s;])(?P<name>[^\s=;]{1,128}+)=)(?P<value>[^\s;<>]{6,}+)")
 _COOKIE_ATTRIBUTE = re.compile(r"(?i:path|domain|expires|max-age|samesite|version|priority)$")
 _COOKIE_OF_SESSION = re.compile(r"(?i:sess|sid|token|auth|jwt|csrf|xsrf|secret|login|remember|key|ticket)")
-_DOCKER_AUTH = re.compile(
-    r"""(?P<lead>["']auth\\*["'][ \t]?:[ \t]?\\*["'])"""
-    r"""(?P<value>(?=[^"'\\]{0,80}[A-Z])(?=[^"'\\]{0,80}[a-z])(?:[A-Za-z0-9+/]{4}){2,}+[A-Za-z0-9+/]{0,3}={0,2})(?=\\*["'])"""
-)
-_NETRC = re.compile(r"(?P<lead>\blogin\s{1,20}+\S{1,128}+\s{1,20}+password\s{1,20}+)(?P<value>[^\s\"'<>\\]{3,}+)")
-_COMMANDS = re.compile(
-    r"""(?P<lead>\bcurl\b[^|;]{0,500}?\s(?:-u|--user|--proxy-user|-U)[ =]?\\?["']?[^\s:"'$]{1,128}+:"""
-    r"""|\bsshpass\s+-p\s?|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]{0,200}?\s-p"""
-    r"""|\bredis-cli\b[^\n|;]{0,200}?\s-a\s|\bdocker\slogin\b[^\n|;]{0,200}?\s-p\s|\s-pass(?:in|out)?\spass:)"""
-    r"""\\?["']?(?P<value>[^\s"'`<>\\|;]{3,}+)"""
-)
 
-_PASSWORD_NAMES = (
-    r"""(?i:pass(?:word|wd|wort|phrase|code)|pwd|(?<=[_-])pass|(?<=["'])pass(?=["'\\]))|(?<=[a-z])Pass|(?<![a-z])PASS"""
-)
-_SECRET_NAMES = (
-    r"(?i:secret|(?<!next)(?<!page)(?<!next[_-])(?<!page[_-])token|credential|(?<=[ _])auth"
-    r"|(?:access|account|admin|anon|api|app|application|auth|client|deploy|encryption|hmac|integration|jwt|license|master"
-    r"|private|secret|security|service|role|shared|signing|ssh|subscription|webhook|write)[_ -]?key)"
-)
+_NAME = r"""(?:
+    (?P<password>(?i:pass(?:word|wd|wort|phrase|code)|pwd|(?<=[_-])pass|(?<=["'])pass(?=["'\\]))|(?<=[a-z])Pass|\bPASS)
+    |(?P<secret>(?i:secret|(?<!next)(?<!page)(?<!next[_-])(?<!page[_-])token|credential|(?<=_)auth
+        |(?:access|account|admin|anon|api|app|application|auth|client|deploy|encryption|hmac|integration|jwt|license
+        |master|private|role|secret|security|service|shared|signing|ssh|subscription|webhook|write)[_ -]?key))
+    |(?P<key>(?<=[A-Z0-9]_)KEY)
+)"""
 _NAMED = re.compile(
-    rf"(?:(?P<password>{_PASSWORD_NAMES})|(?P<secret>{_SECRET_NAMES})|(?P<key>(?<=[A-Z0-9]_)KEY))"
-    r"(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new|v?\d{1,3}))?"
-    r"""(?P<sep>["'`\])\\*]{0,6}+[ \t]{0,20}+(?:"""
-    r"""(?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was)(?=[ \t:])|>)"""
-    r"""|(?:(?::|(?<=[ \t]))[ \t]{0,4}+[\w.\[\]]{1,30}+[ \t]{0,4}+)?=|[:!=]?={1,3}>?|:(?!:)"""
-    r"""|,?\s{0,60}+["'\\-]{0,4}+value["'\\]{0,4}+[ \t]{0,4}+[:=])"""
-    r"""\*{0,2}+[ \t]{0,20}+[fbruFBRU]?(?=["'`\\]|[^"'`\\]))(?P<quote>\\{0,7}["'`])?"""
-    r"""(?=(?P<value>(?(quote)(?:(?!(?P=quote))(?:\\.|[^\\\r\n])){3,256}+|[^\s"'`<>\\]{3,256}+)))"""
+    rf"""{_NAME}(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new|v?\d{{1,3}}))?
+    (?P<separator>["'`\])\\*]{{0,6}}+[ \t]{{0,20}}+
+        (?:,?\s{{0,60}}+["'\\-]{{0,4}}+value["'\\]{{0,4}}+[ \t]{{0,4}}+[:=]  # "name": "DB_PASSWORD", "value": …
+        |(?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was):?(?=[ \t])|>)
+        |[:!=]?={{1,3}}>?
+        |(?::|(?<=[ \t]))[ \t]{{0,4}}+[\w.\[\]]{{1,30}}+[ \t]{{0,4}}+=  # password: str = …
+        |:(?!:))
+        \*{{0,2}}+[ \t]{{0,20}}+(?:[fbruFBRU]{{1,2}}(?=["']))?)
+    (?P<quote>\\{{0,7}}["'`])?
+    (?=(?P<value>(?(quote)(?:(?!(?P=quote))(?:\\.|[^\\\r\n])){{3,{MAX_SEEN}}}+|[^\s"'`<>\\]{{3,{MAX_SEEN}}}+)))""",
+    re.VERBOSE,
 )
 _FLAG = re.compile(
-    rf"(?<![\w-])--?(?:[a-zA-Z0-9]{{1,20}}-){{0,4}}(?:(?P<password>{_PASSWORD_NAMES})|(?P<secret>{_SECRET_NAMES}))"
-    r"""(?P<sep>=|[ \t]{1,8}+|["'],[ \t]?(?=["']))(?P<quote>\\{0,7}["'])?(?![-$])(?=(?P<value>[^\s"'`<>\\]{3,256}+))"""
+    rf"""(?<![\w-])--?(?:[a-zA-Z0-9]{{1,20}}-){{0,4}}{_NAME}
+    (?P<separator>=|[ \t]{{1,8}}+|["'],[ \t]?(?=["']))(?P<weak>(?!))?(?P<quote>\\{{0,7}}["'])?
+    (?![-$])(?=(?P<value>[^\s"'`<>\\]{{3,{MAX_SEEN}}}+))""",
+    re.VERBOSE,
 )
-_NAME = re.compile(rf"(?:(?P<password>{_PASSWORD_NAMES})|(?P<secret>{_SECRET_NAMES})|(?P<key>(?<=[A-Z0-9]_)KEY))$")
-_REST = re.compile(r"""[^\s"'`<>\\;,&|(){}\[\]]*+""")
+_SECRET_NAME = re.compile(rf"{_NAME}$", re.VERBOSE)
+_END_OF_WORD = re.compile(r"""[^\s"'`<>\\;,&|(){}\[\]]*+""")
+_LINE_END = re.compile(r"$|\r?\n|\\n")
+_YAML_LINE = re.compile(r"(?:^|\n|\\n)[ \t]*(?:- )?[\w.-]*$")
 
 _DUMMY = re.compile(
-    r"(?i:x{6}|\*{3}|^[x*.•…_0-]+$|^<|\.\.\.|^…|^your?[-_ ]|[-_ ]your[-_ ]|^your|[-_]here$|^change[-_]?(?:me|this|it)"
-    r"|^replace[-_]?|^insert[-_]|^example|^placeholder|^dummy|^redacted|^\[?(?:redacted|hidden|masked|filtered)|^todo)"
+    r"(?i:x{6}|\*{3}|\.\.\.|…|^[x*._-]+$|^<|^your[-_ ]|[-_ ]your[-_ ]|^your(?:api|key|token|secret|pass)|[-_]here$"
+    r"|^change[-_]?(?:me|this|it)|^replace[-_]|^insert[-_]|^example|^placeholder|^dummy|^todo"
+    r"|^\[?(?:redacted|hidden|masked|filtered))"
 )
 _REFERENCE = re.compile(
-    r"""\$[A-Za-z_{(\[]|[%&*]\w|[{(\[#]|%[({]|![A-Za-z]+$|[a-z][a-z0-9+.-]*://|arn:|ssh-|ecdsa-|os\.|process\.|env\."""
-    r"""|[~^>=<v]*\d+\.\d+(?:\.\d|$)|(?i:none|null|nil|true|false|undefined|string|optional|required|unknown)\b"""
+    r"\$[A-Za-z_{(\[]|[%&*]\w|[{(\[]|#\{|%[({]|![A-Za-z]+$|[a-z][a-z0-9+.-]*://|arn:|ssh-|ecdsa-|os\.|process\.|env\."
+    r"|[~^>=<v]*\d+\.\d+(?:\.\d|$)|(?i:none|null|nil|true|false|undefined|string|optional|required|unknown)$"
 )
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@+ /\\-]*")
 _NAME_AS_VALUE = re.compile(
-    r"(?:[A-Za-z]{1,16}[_.-])*(?i:pass(?:word|wd|phrase)?|pwd|token|secret|key|credential)s?"
-    r"|[a-z]+(?:[A-Z][a-z]+)*(?:Password|Token|Secret|Key)"
+    r"(?:[A-Za-z]{1,16}[_.-]){0,8}(?i:pass(?:word|wd|phrase)?|pwd|token|secret|key|credential)s?"
+    r"|[a-z]+(?:[A-Z][a-z]+){0,8}(?:Password|Token|Secret|Key)"
 )
-_CODE_VALUE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|\?\.)[A-Za-z_]\w*)+|\w+\(.*")
-_TYPE_WORD = re.compile(
-    r"(?i:str|bytes|text|any|bool|boolean|number|integer|object|field|value|input|data|varchar|char|hidden|incorrect"
-    r"|invalid|missing|password|passwort|secret|token|option|prompt|empty|default|disabled|enabled|plain)$"
-)
-_EMAIL = re.compile(
-    # `\n` may be written out before an address; the `n` is no part of it.
-    r"(?<![\w.+-])(?:(?<=\\)[nrt])?(?P<value>(?!git@)[\w+-]++(?:\.[\w+-]++)*+(?:@|%40)(?!v?\d+\.\d)(?:[^\W_](?:[\w-]*+)\.)++"
-    r"(?P<tld>[^\W\d_]{2,24}+)(?![\w-]))"
-)
-_NO_TLD = frozenset(
-    "png jpg jpeg gif svg webp avif js mjs cjs ts tsx jsx css scss json html xml toml yaml yml lock txt whl gz zip exe dll "
-    "service socket timer target mount scope slice".split()
+_CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|\?\.)[A-Za-z_]\w*)+")
+_PLAIN_WORD = re.compile(
+    r"[A-Z][a-z]+|(?i:str|bytes|text|any|bool|boolean|number|integer|object|field|value|input|data|varchar|char|hidden"
+    r"|incorrect|invalid|missing|password|passwort|secret|token|option|prompt|empty|default|disabled|enabled|plain)"
 )
 
-_SEPARATOR = r"(?:[/\\]{1,4}|%2[Ff]|%5[Cc])"
-_USER = r"[\w@+-]++(?:\.[\w@+-]++)*+"
-_HOME = re.compile(
-    r"(?P<lead>(?:(?<![\w.~-])|(?<=%3[Aa])|(?<=[/\\][A-Za-z])|(?<=/var)|(?<=/Data)|(?<=\\[nrt]))"
-    rf"(?:{_SEPARATOR}home|{_SEPARATOR}[Uu]sers){_SEPARATOR})"
-    rf"(?P<user>(?<=\\)[\w.-]{{1,30}}(?: [\w.-]{{1,30}}){{1,2}}(?=\\)|{_USER})"
+_EMAIL = re.compile(
+    r"""(?<![\w.+-])(?:(?<=\\)[nrt])?  # a line break written out is no part of the address
+    (?P<value>(?!git@)[\w+-]++(?:\.[\w+-]++)*+(?:@|%40)
+    (?!v?\d+\.\d)  # a package's version
+    (?:[^\W_][\w-]*+\.){1,8}(?P<tld>[^\W\d_]{2,24}+)(?![\w-]))""",
+    re.VERBOSE,
 )
-_ENCODED_HOME = re.compile(r"(?P<lead>(?<![\w-])(?:-|[A-Z]--)(?:home|Users)-)(?P<user>[A-Za-z0-9]++)(?=-)")
+_NO_TLD = re.compile(
+    r"(?i:png|jpe?g|gif|svg|webp|avif|[cm]?[jt]s|[jt]sx|s?css|json|html|xml|toml|ya?ml|lock|txt|whl|gz|zip|exe|dll"
+    r"|service|socket|timer|target|mount|scope|slice)"
+)
+
+_SLASH = r"(?:[/\\]{1,4}|%2[Ff]|%5[Cc])"
+_HOME = re.compile(
+    rf"""(?P<lead>(?:(?<![\w.~-])|(?<=%3[Aa])|(?<=[/\\][A-Za-z])|(?<=/var)|(?<=/Data)|(?<=\\[nrt]))
+    {_SLASH}(?:home|[Uu]sers){_SLASH})
+    (?P<user>(?<=\\)[\w.-]{{1,30}}(?:\ [\w.-]{{1,30}}){{1,2}}(?=\\)|[\w+-]++(?:\.[\w+-]++)*+)""",
+    re.VERBOSE,
+)
+_ENCODED_HOME = re.compile(r"(?P<lead>(?<![\w-])(?:-|[A-Z]--)(?:home|Users)-)(?P<user>[A-Za-z0-9]++)(?=[-/])")
 _NOT_USERS = frozenset({"shared", "public", "default", "all", "root", "linuxbrew"})
+_USER_PLACE = r"""
+    (?P<lead>
+        (?<![A-Za-z0-9-])-{{1,2}}(?:home|Users)-|[A-Z]--Users-|(?<=[/\\])(?:home|Users)-
+        |(?:home|[Uu]sers){slash}(?=[\w.+-]{{5}})  # below another root, where a short name may be any directory
+        |(?<![\w.~-])/(?:run/)?media/
+        |(?<![\w~])~
+        |\bchown\s(?:-R\s)?
+        |\b(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?
+        |\bu?g?id=\d{{1,10}}\(
+        |[r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?\s{{1,8}}\d{{1,6}}\s{{1,8}}  # ls -l
+    )
+    (?P<user>{names})(?!\w)(?:(?P<gap>[ \t]{{1,16}}|:)(?P=user)(?!\w))?
+    |(?<![\w.@+-])(?P<login>{names})(?=@(?:[A-Za-z\[]|\d+\.\d+\.\d+\.\d))"""
 _WORDS = re.compile(r"(?:\\[nrt])?(\w+)")
+
+
+class Redactor:
+    """Replaces secrets by placeholders, the same secret always by the same one; made once for all that is shared.
+
+    `home` is the home directory the sessions come from, `user` a user name besides the one in it. `counts` says how many
+    places were replaced, by kind of secret.
+    """
+
+    def __init__(self, home: str | None, user: str | None = None) -> None:
+        self.counts: Counter[str] = Counter()
+        self._found: dict[str, tuple[str, str]] = {}
+        self._numbers: Counter[str] = Counter()
+        self._bare: dict[str, list[tuple[str, str]]] = {}
+        self._users: dict[str, str] = {}
+        self._user_place: re.Pattern[str] | None = None
+        own = _HOME.match(home) or _HOME.search(home) if home else None
+        for name in (user, own and own["user"]):
+            if name and name.lower() not in _NOT_USERS:
+                self._user(name)
+
+    def summary(self) -> str:
+        """One line that says what was replaced."""
+        return "redacted: " + (", ".join(_plural(count, kind) for kind, count in self.counts.items()) or "nothing")
+
+    def text(self, text: str) -> str:
+        """The text without its secrets; a text already redacted stays as it is."""
+        return self._recalled(self._searched(text))
+
+    def json(self, value: Json) -> Json:
+        """A copy of a JSON value without its secrets, in keys too; what stands under a name like `password` is one."""
+        return _walked(value, self._member)
+
+    def session(self, session: AnySession) -> AnySession:
+        """The session, or search hit, without its secrets, raw records included."""
+        searched = _changed(session, self._member)
+        # Once more for what stood bare before it was known: a password printed, a user name out of its path.
+        result: AnySession = _changed(searched, lambda text, _: self._recalled(text))
+        return result
+
+    def _member(self, value: str, name: str) -> str:
+        """The text of a value that may have a name."""
+        if name.lower() in ("authorization", "proxy-authorization", "cookie", "set-cookie", "auth"):
+            lead = f'"{name}": "'
+            return self.text(f'{lead}{value}"')[len(lead) : -1]
+        text = self.text(value)
+        named = _SECRET_NAME.search(name) if text == value else None
+        if named and _is_secret(_kind(named), value, quoted=True):
+            return self._placeholder(_kind(named), value, bare=True)
+        return text
+
+    def _searched(self, text: str) -> str:
+        if len(text) < 6:
+            return text
+        if "PRIVATE KEY" in text:
+            text = _PRIVATE_KEY.sub(self._private_key, text)
+        text = self._without_formats(text)
+        lowered = text.lower()
+        text = self._without_places(text, lowered)
+        if any(word in lowered for word in ("pass", "pwd", "secret", "token", "credential", "key", "_auth")):
+            text = self._without_named(_FLAG, self._without_named(_NAMED, text))
+        if "@" in text or "%40" in text:
+            text = _EMAIL.sub(self._email, text)
+        if "home" in lowered or "users" in lowered:
+            text = self._in_user_places(_HOME.sub(self._home, text))
+            text = _ENCODED_HOME.sub(self._home, text)
+        return text
+
+    def _without_formats(self, text: str) -> str:
+        for kind, prefixes, rest in _PREFIXED:
+            for prefix in prefixes.split():
+                if prefix in text:
+                    text = _prefixed(prefix, rest).sub(partial(self._format, kind), text)
+        for kind, hint, template in _SHAPED:
+            if hint in text:
+                text = _shaped(template).sub(partial(self._format, kind), text)
+        return text
+
+    def _format(self, kind: str, match: re.Match[str]) -> str:
+        return match[0] if _DUMMY.search(match[0]) else self._placeholder(kind, match[0])
+
+    def _private_key(self, match: re.Match[str]) -> str:
+        return self._placeholder("private key", match[0]) if _KEY_MATERIAL.search(match["body"]) else match[0]
+
+    def _without_places(self, text: str, lowered: str) -> str:
+        if "://" in text:
+            text = _URL_PASSWORD.sub(partial(self._placed, "password"), text)
+            text = _URL_USER.sub(partial(self._placed, "password"), text)
+        if "=" in text:
+            text = _URL_SIGNATURE.sub(partial(self._placed, "secret"), text)
+        if "authorization" in lowered or "bearer" in lowered:
+            text = _AUTHORIZATION.sub(self._authorization, text)
+        if "cookie" in lowered or " -b" in text:
+            text = _COOKIES.sub(lambda match: match["lead"] + _COOKIE.sub(self._cookie, match["value"]), text)
+        for pattern in (_DOCKER_LOGIN, _NETRC, _COMMAND):
+            text = pattern.sub(partial(self._placed, "password"), text)
+        return text
+
+    def _placed(self, kind: str, match: re.Match[str]) -> str:
+        value = match["value"]
+        if _DUMMY.search(value) or _REFERENCE.match(value):
+            return match[0]
+        start, end = match.start("value") - match.start(), match.end("value") - match.start()
+        return match[0][:start] + self._placeholder(kind, value, bare=True) + match[0][end:]
+
+    def _authorization(self, match: re.Match[str]) -> str:
+        value = match["value"]
+        if match["header"] and match["scheme"]:
+            secret = _mixed(value) or value[1:].lower() != value[1:] or match["closed"] is not None
+        else:
+            secret = len(value) >= 16 and _mixed(value) and not value.startswith("AWS4-")
+        if not secret or _is_no_secret(value) or (_CODE.fullmatch(value) and not _random(value)):
+            return match[0]
+        return match["lead"] + self._placeholder("authorization", value, bare=True)
+
+    def _cookie(self, match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        secret = _COOKIE_OF_SESSION.search(name) or (len(value) >= 16 and _mixed(value))
+        if not secret or _COOKIE_ATTRIBUTE.match(name) or _is_no_secret(value):
+            return match[0]
+        return match["lead"] + self._placeholder("cookie", value, bare=True)
+
+    def _without_named(self, pattern: re.Pattern[str], text: str) -> str:
+        """The text without the values that their names give away.
+
+        The patterns only look ahead at a value: inside one that is no secret there may be another name.
+        """
+        pieces: list[str] = []
+        done = 0
+        for match in pattern.finditer(text):
+            value = _value(match) if match.start() >= done else None
+            if value:
+                start = match.start("value")
+                end = start + len(value)
+                if len(value) == MAX_SEEN and (rest := _END_OF_WORD.match(text, end)):
+                    end = rest.end()
+                pieces += text[done:start], self._placeholder(_kind(match), text[start:end], bare=True)
+                done = end
+        return "".join(pieces) + text[done:]
+
+    def _email(self, match: re.Match[str]) -> str:
+        if _NO_TLD.fullmatch(match["tld"]):
+            return match[0]
+        escape = match[0][: match.start("value") - match.start()]
+        return escape + self._placeholder("e-mail address", match["value"])
+
+    def _home(self, match: re.Match[str]) -> str:
+        if match["user"].lower() in _NOT_USERS:
+            return match[0]
+        self.counts["home path"] += 1
+        return match["lead"] + self._user(match["user"])
+
+    def _placeholder(self, kind: str, secret: str, *, bare: bool = False) -> str:
+        """What stands for a secret; `bare`: it is to be replaced also where nothing but itself gives it away."""
+        if secret not in self._found:
+            self._numbers[kind] += 1
+            slug = re.sub(r"[^a-z0-9]+", "-", kind.lower())
+            self._found[secret] = kind, f"<{slug}-{self._numbers[kind]}>"
+            if bare and len(secret) >= 8 and _mixed(secret):
+                self._remember(secret)
+        kind, placeholder = self._found[secret]
+        self.counts[kind] += 1
+        return placeholder
+
+    def _user(self, name: str) -> str:
+        if name not in self._users:
+            if len(self._users) == MAX_LEARNED:
+                return "<user>"
+            self._users[name] = f"<user-{len(self._users) + 1}>" if self._users else "<user>"
+            self._user_place = None
+            # Only a name that is no word of any language is replaced wherever it stands.
+            if len(name) >= 6 and re.search(r"[\d._]", name):
+                self._found.setdefault(name, ("user name", self._users[name]))
+                self._remember(name)
+        return self._users[name]
+
+    def _remember(self, value: str) -> None:
+        """Keep a value under its longest word, by which it is found again."""
+        word = max(re.finditer(r"\w+", value), key=lambda run: len(run[0]))
+        sharing = self._bare.setdefault(word[0], [])
+        if len(sharing) < MAX_LEARNED:
+            sharing.append((value[: word.start()], value))
+
+    def _recalled(self, text: str) -> str:
+        """The text without what is known by now: values by themselves, user names where a user name stands."""
+        if not self._bare:
+            return self._in_user_places(text)
+        pieces: list[str] = []
+        done = 0
+        for run in _WORDS.finditer(text):
+            for lead, value in self._bare.get(run[1], ()):
+                start = run.start(1) - len(lead)
+                if start >= done and text.startswith(value, start):
+                    pieces += text[done:start], self._placeholder("", value)
+                    done = start + len(value)
+                    break
+        return self._in_user_places("".join(pieces) + text[done:])
+
+    def _in_user_places(self, text: str) -> str:
+        if not any(name in text or _encoded(name) in text for name in self._users):
+            return text
+        if self._user_place is None:
+            names = sorted({*self._users, *map(_encoded, self._users)}, key=len, reverse=True)
+            pattern = _USER_PLACE.format(slash=_SLASH, names="|".join(map(re.escape, names)))
+            self._user_place = re.compile(pattern, re.VERBOSE)
+        return self._user_place.sub(self._user_placed, text)
+
+    def _user_placed(self, match: re.Match[str]) -> str:
+        name = match["user"] or match["login"]
+        placeholder = self._users.get(name) or next(p for known, p in self._users.items() if _encoded(known) == name)
+        self.counts["user name"] += 1
+        again = match["gap"] + placeholder if match["gap"] else ""
+        return (match["lead"] or "") + placeholder + again
 
 
 @cache
 def _edge(width: int) -> str:
-    """Asserts, `width` characters into a match, that it began at an edge.
+    r"""Asserts, `width` characters into a match, that it began at an edge.
 
-    An edge also is what looks like a letter but belongs to an escape before it: `\\n`, `\\u0022`, `%3D`, a colour code.
+    A letter before it may belong to an escape: `\n`, `\u0022`, `%3D`, the end of a colour code.
     """
     skip = "." * width
     escapes = (r"\\[nrtbf]", r"\\u[0-9a-fA-F]{4}", "%[0-9A-Fa-f]{2}", r"[0-9;\[]m")
@@ -250,7 +506,7 @@ def _edge(width: int) -> str:
 
 @cache
 def _prefixed(prefix: str, rest: str) -> re.Pattern[str]:
-    # Compiled when first needed, and with the literal first: so the search skips what cannot match.
+    # The literal stands first, so that the search skips what cannot match; compiled when first needed.
     return re.compile(f"{re.escape(prefix)}{_edge(len(prefix))}{rest}", re.ASCII | re.DOTALL)
 
 
@@ -271,9 +527,8 @@ def _random(value: str) -> bool:
 
 
 def _is_path(value: str) -> bool:
-    return bool(_PATH.fullmatch(value)) and not any(
-        len(part) >= 12 and _mixed(part) and part.lower() != part for part in re.split(r"[/\\]", value)
-    )
+    parts = re.split(r"[/\\]", value) if _PATH.fullmatch(value) else ()
+    return bool(parts) and not any(len(part) >= 12 and _mixed(part) and part.lower() != part for part in parts)
 
 
 def _is_no_secret(value: str) -> bool:
@@ -283,17 +538,16 @@ def _is_no_secret(value: str) -> bool:
 def _is_password(value: str, *, quoted: bool, shell: bool) -> bool:
     if shell or _mixed(value) or re.search(r"[!@#$%^&*+=?~].", value):
         return len(value) >= (4 if quoted or shell else 6)
-    word = value.isalpha() and value[1:].islower() and (value[0].isupper() or _TYPE_WORD.match(value))
-    return quoted and len(value) >= 4 and not word
+    return quoted and len(value) >= 4 and not _PLAIN_WORD.fullmatch(value)
 
 
-def _is_secret(kind: str, value: str, *, quoted: bool, shell: bool) -> bool:
-    """Whether a value is one, given what kind of name it has; `shell`: written as in a shell or a .env file."""
+def _is_secret(kind: str, value: str, *, quoted: bool, shell: bool = False) -> bool:
+    """Whether a value is one, by the kind of its name; `shell`: it is written as in a shell or a .env file."""
     if _is_no_secret(value) or (not shell and _NAME_AS_VALUE.fullmatch(value)):
         return False
     if re.search(r"\s", value):
         return kind == "passphrase"
-    if not quoted and not shell and _CODE_VALUE.fullmatch(value):
+    if not quoted and not shell and _CODE.fullmatch(value):
         return False
     if kind in ("password", "passphrase"):
         return _is_password(value, quoted=quoted, shell=shell)
@@ -302,278 +556,84 @@ def _is_secret(kind: str, value: str, *, quoted: bool, shell: bool) -> bool:
     return len(value) >= 8 and (shell or _mixed(value) or (len(value) >= 20 and value.lower() != value))
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}{'es' if noun.endswith('s') else 's'}"
+def _kind(match: re.Match[str]) -> str:
+    if match["password"]:
+        return "passphrase" if match["password"].lower() == "passphrase" else "password"
+    return "secret" if match["secret"] else "key"
 
 
-class Redactor:
-    """Replaces secrets by placeholders, the same secret always by the same one; made once for all that is shared.
+def _value(match: re.Match[str]) -> str | None:
+    """The secret that a name gives away; None when the value is none."""
+    value, kind, quoted = match["value"], _kind(match), match["quote"] is not None
+    name = match["password"] or match["secret"] or match["key"]
+    shell = not quoted and match["separator"] == "=" and (match[0].startswith("-") or name.isupper())
+    if shell:
+        value = value.rstrip(";,)&|")
+    elif not quoted:
+        value, end = re.split(r"([,;&|(){}\[\]])", value + ";", maxsplit=1)[:2]
+        if end == "(":
+            return None  # a call
+    if kind == "password" and not quoted and _is_yaml_word(match, value):
+        return value
+    secret = _is_secret(kind, value, quoted=quoted, shell=shell)
+    if match["weak"]:
+        secret = secret and (_random(value) or (kind == "password" and _mixed(value)))
+    return value if secret else None
 
-    `home` is the home directory the sessions come from, `user` a user name besides the one in it. `counts` says how many
-    places were replaced, by kind.
-    """
 
-    def __init__(self, home: str | None = None, user: str | None = None) -> None:
-        self.counts: Counter[str] = Counter()
-        self._found: dict[str, tuple[str, str]] = {}
-        self._numbers: Counter[str] = Counter()
-        self._bare: dict[str, list[tuple[str, str]]] = {}
-        self._users: dict[str, str] = {}
-        self._places: re.Pattern[str] | None = None
-        self._keys: dict[str, str] = {}
-        own = _HOME.search(home) if home else None
-        for name in (user, own["user"] if own else None):
-            if name:
-                self._user(name)
+def _is_yaml_word(match: re.Match[str], value: str) -> bool:
+    """Whether `password: letmein` is a line of its own, which prose and types seldom are."""
+    end = match.start("value") + len(value)
+    before, after = match.string[max(0, match.start() - 80) : match.start()], match.string[end : end + 2]
+    if match["separator"].strip() != ":" or not _YAML_LINE.search(before) or not _LINE_END.match(after):
+        return False
+    word = len(value) >= 6 and value.isalpha() and value.islower()
+    return word and not _PLAIN_WORD.fullmatch(value) and not _is_no_secret(value)
 
-    def summary(self) -> str:
-        """One line that says what was replaced."""
-        return "redacted: " + (", ".join(_plural(count, kind) for kind, count in self.counts.items()) or "nothing")
 
-    def text(self, text: str) -> str:
-        """The text without its secrets; a text already redacted stays as it is."""
-        return self._recalled(self._searched(text))
+def _changed(value: Any, change: Change) -> Any:
+    """A model's value with every text in its shown fields changed."""
+    if isinstance(value, tuple):
+        return tuple(_changed(item, change) for item in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return _walked(value, change)
+    shown = (field.name for field in fields(value) if not field.metadata.get("internal"))
+    changed = {name: _changed(getattr(value, name), change) for name in shown}
+    if isinstance(value, Snippet) and changed["text"] != value.text:
+        changed["matches"] = ()  # they are offsets into the old text
+    return replace(value, **changed)
 
-    def json(self, value: Json) -> Json:
-        """A copy of a JSON value without its secrets, in keys too; a value under a name like `password` is one."""
-        return self._walked(value, self.text, self._member)
 
-    def session(self, session: AnySession) -> AnySession:
-        """The session (or search hit) without its secrets, raw records included."""
-        searched = self._fields(session, self.text, self._member)
-        # Once more for what stood bare before it was known: a printed password, a user name out of its path.
-        result: AnySession = self._fields(searched, self._recalled, lambda _, value: self._recalled(value))
-        return result
+def _walked(value: Json, change: Change) -> Json:
+    # A stack, not recursion: foreign JSON nests deeper than Python calls may.
+    top: list[Any] = [value]
+    boxes: list[Any] = [top]
+    while boxes:
+        box = boxes.pop()
+        for at, name, item in _entries(box):
+            if isinstance(item, str):
+                box[at] = change(item, name)
+            elif isinstance(item, dict):
+                box[at] = {change(key, "") if isinstance(key, str) else key: inner for key, inner in item.items()}
+                boxes.append(box[at])
+            elif isinstance(item, list):
+                box[at] = list(item)
+                boxes.append(box[at])
+            elif type(item) is int and _SECRET_NAME.search(name):
+                text = change(str(item), name)
+                box[at] = item if text == str(item) else text
+    return top[0]
 
-    # -- values
 
-    def _fields(self, value: Any, change: Callable[[str], str], member: Callable[[str, str], str]) -> Any:
-        """A dataclass with every text in its shown fields changed."""
-        shown = {f.name: getattr(value, f.name) for f in fields(value) if not f.metadata.get("internal")}
-        changed = {
-            name: tuple(
-                self._fields(item, change, member) if is_dataclass(item) else self._walked(item, change, member)
-                for item in old
-            )
-            if isinstance(old, tuple)
-            else self._fields(old, change, member)
-            if is_dataclass(old)
-            else self._walked(old, change, member)
-            for name, old in shown.items()
-        }
-        if isinstance(value, Snippet) and changed["text"] != value.text:
-            changed["matches"] = ()  # they are offsets into the old text
-        return replace(value, **changed)
-
-    def _walked(self, value: Json, change: Callable[[str], str], member: Callable[[str, str], str]) -> Json:
-        # A stack, not recursion: foreign JSON nests deeper than Python calls may.
-        top: list[Any] = [value]
-        boxes: list[dict[str, Any] | list[Any]] = [top]
-        while boxes:
-            box = boxes.pop()
-            for at, name, item in _entries(box):
-                new = item
-                if isinstance(item, str):
-                    new = member(name, item) if name else change(item)
-                elif isinstance(item, dict):
-                    new = {self._key(key, change): inner for key, inner in item.items()}
-                    boxes.append(new)
-                elif isinstance(item, list):
-                    new = list(item)
-                    boxes.append(new)
-                elif name and isinstance(item, int) and not isinstance(item, bool):
-                    redacted = member(name, str(item))
-                    new = item if redacted == str(item) else redacted
-                box[at] = new  # type: ignore[index,call-overload]
-        return top[0]
-
-    def _key(self, key: Any, change: Callable[[str], str]) -> Any:
-        if not isinstance(key, str):
-            return key
-        if key not in self._keys or change != self.text:
-            self._keys[key] = change(key)
-        return self._keys[key]
-
-    def _member(self, name: str, value: str) -> str:
-        """The text of a value that has a name."""
-        lowered = name.lower()
-        if lowered.endswith(("authorization", "cookie")) or (lowered == "auth" and len(value) < 4096):
-            lead = f'"{name}": "'
-            return self._recalled(self._searched(f'{lead}{value}"')[len(lead) : -1])
-        text = self.text(value)
-        named = _NAME.search(name)
-        if text == value and named and _is_secret(_kind(named), value, quoted=True, shell=False):
-            return self._placeholder(_kind(named), value)
-        return text
-
-    # -- texts
-
-    def _searched(self, text: str) -> str:
-        if len(text) < 6:
-            return text
-        if "PRIVATE KEY" in text:
-            text = _PEM.sub(self._pem, text)
-        text = self._formats(text)
-        if "://" in text:
-            text = self._valued(_URL_LOGIN, "password", text)
-            text = self._valued(_URL_USER, "password", text)
-        if "=" in text:
-            text = self._valued(_URL_SIGNATURE, "secret", text)
-        text = _AUTHORIZATION.sub(self._authorization, text)
-        text = _COOKIES.sub(lambda match: match["lead"] + _COOKIE.sub(self._cookie, match["value"]), text)
-        for pattern in (_DOCKER_AUTH, _NETRC, _COMMANDS):
-            text = self._valued(pattern, "password", text)
-        text = self._named(_FLAG, self._named(_NAMED, text))
-        if "@" in text or "%40" in text:
-            text = _EMAIL.sub(self._email, text)
-        return _ENCODED_HOME.sub(self._home, _HOME.sub(self._home, text))
-
-    def _formats(self, text: str) -> str:
-        for kind, prefixes, rest in _PREFIXED:
-            for prefix in prefixes.split():
-                if prefix in text:
-                    text = _prefixed(prefix, rest).sub(lambda match, kind=kind: self._secret(kind, match[0]), text)
-        for kind, hint, template in _SHAPED:
-            if hint in text:
-                text = _shaped(template).sub(lambda match, kind=kind: self._secret(kind, match[0]), text)
-        return text
-
-    def _secret(self, kind: str, secret: str) -> str:
-        return secret if _DUMMY.search(secret) else self._placeholder(kind, secret)
-
-    def _pem(self, match: re.Match[str]) -> str:
-        return self._placeholder("private key", match[0]) if _PEM_CONTENT.search(match["body"]) else match[0]
-
-    def _valued(self, pattern: re.Pattern[str], kind: str, text: str) -> str:
-        def changed(match: re.Match[str]) -> str:
-            value = match["value"]
-            if _DUMMY.search(value) or _REFERENCE.match(value):
-                return match[0]
-            start, end = match.start("value") - match.start(), match.end("value") - match.start()
-            return match[0][:start] + self._placeholder(kind, value, bare=True) + match[0][end:]
-
-        return pattern.sub(changed, text)
-
-    def _authorization(self, match: re.Match[str]) -> str:
-        value = match["value"]
-        header = match["lead"][0] in "aA"
-        if header and match["scheme"]:
-            secret = _mixed(value) or value[1:].lower() != value[1:] or match["closed"] is not None
-        else:
-            secret = len(value) >= 16 and _mixed(value) and not value.startswith("AWS4-")
-        if not secret or _is_no_secret(value) or (_CODE_VALUE.fullmatch(value) and not _random(value)):
-            return match[0]
-        return match["lead"] + self._placeholder("authorization", value, bare=True) + (match["closed"] or "")
-
-    def _cookie(self, match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        secret = _COOKIE_OF_SESSION.search(name) or (len(value) >= 16 and _mixed(value))
-        if not secret or _COOKIE_ATTRIBUTE.match(name) or _is_no_secret(value):
-            return match[0]
-        return match["lead"] + self._placeholder("cookie", value, bare=True)
-
-    def _named(self, pattern: re.Pattern[str], text: str) -> str:
-        """The text without values that their names give away.
-
-        The pattern only looks at the value, so that a name inside a value that is no secret is still seen.
-        """
-        pieces, done = [], 0
-        for match in pattern.finditer(text):
-            if match.start() < done:
-                continue
-            value = _value(match)
-            if value:
-                start, done_before = match.start("value"), done
-                done = start + len(value)
-                if len(value) >= 256:
-                    done = _REST.match(text, done).end()  # type: ignore[union-attr]
-                pieces += text[done_before:start], self._placeholder(_kind(match), text[start:done], bare=True)
-        return "".join(pieces) + text[done:]
-
-    def _email(self, match: re.Match[str]) -> str:
-        if match["tld"].lower() in _NO_TLD:
-            return match[0]
-        lead = match[0][: match.start("value") - match.start()]
-        return lead + self._placeholder("e-mail address", match["value"])
-
-    def _home(self, match: re.Match[str]) -> str:
-        if match["user"].lower() in _NOT_USERS:
-            return match[0]
-        self.counts["home path"] += 1
-        return match["lead"] + self._user(match["user"])
-
-    # -- what is known
-
-    def _placeholder(self, kind: str, secret: str, *, bare: bool = False) -> str:
-        if secret not in self._found:
-            kind = "password" if kind == "passphrase" else "secret" if kind == "key" else kind
-            self._numbers[kind] += 1
-            slug = re.sub(r"[^a-z0-9]+", "-", kind.lower())
-            self._found[secret] = (kind, f"<{slug}-{self._numbers[kind]}>")
-            if bare and len(secret) >= 8 and _mixed(secret):
-                self._remember(secret)
-        kind, placeholder = self._found[secret]
-        self.counts[kind] += 1
-        return placeholder
-
-    def _user(self, name: str) -> str:
-        if name not in self._users:
-            number = len(self._users) + 1
-            if number > MAX_LEARNED:
-                return "<user>"
-            self._users[name] = placeholder = "<user>" if number == 1 else f"<user-{number}>"
-            self._places = None
-            # Only a name that is no word of any language is replaced wherever it stands.
-            if len(name) >= 6 and re.search(r"[\d._]", name) and name not in self._found:
-                self._found[name] = ("user name", placeholder)
-                self._remember(name)
-        return self._users[name]
-
-    def _remember(self, value: str) -> None:
-        """Keep a value under its longest word, by which it is found again."""
-        word = max(re.finditer(r"\w+", value), key=lambda run: len(run[0]))
-        sharing = self._bare.setdefault(word[0], [])
-        if len(sharing) < MAX_LEARNED:
-            sharing.append((value[: word.start()], value))
-
-    def _recalled(self, text: str) -> str:
-        """The text without what is known by now: values by themselves, user names where a user name stands."""
-        if self._users and any(name in text or _encoded(name) in text for name in self._users):
-            text = self._user_places().sub(self._placed, text)
-        return self._without_bare(text) if self._bare else text
-
-    def _without_bare(self, text: str) -> str:
-        pieces, done = [], 0
-        for run in _WORDS.finditer(text):
-            for lead, value in self._bare.get(run[1], ()):
-                start = run.start(1) - len(lead)
-                if start >= done and text.startswith(value, start):
-                    kind, placeholder = self._found[value]
-                    self.counts[kind] += 1
-                    pieces += text[done:start], placeholder
-                    done = start + len(value)
-                    break
-        return "".join(pieces) + text[done:]
-
-    def _user_places(self) -> re.Pattern[str]:
-        if self._places is None:
-            names = sorted({*self._users, *map(_encoded, self._users)}, key=len, reverse=True)
-            name = "|".join(map(re.escape, names))
-            self._places = re.compile(
-                rf"(?P<lead>(?i:home|users|media)(?:{_SEPARATOR}|-)|(?<![\w~])~|\bchown\s(?:-R\s)?"
-                r"""|\b(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?|\d\((?=[\w.-]{1,64}\))"""
-                r"|[r-][w-][xsStT-][r-][w-][xsStT-][r-][w-][xtT-][.+@]?\s{1,8}\d{1,6}\s{1,8})"
-                rf"(?P<user>{name})(?!\w)(?:(?P<gap>[ \t]{{1,16}}|:)(?P=user)(?!\w))?"
-                rf"|(?<![\w.@+-])(?P<login>{name})(?=@[\w\[])"
-            )
-        return self._places
-
-    def _placed(self, match: re.Match[str]) -> str:
-        name = match["user"] or match["login"]
-        placeholder = self._users.get(name) or next(p for known, p in self._users.items() if _encoded(known) == name)
-        self.counts["user name"] += 1
-        again = match["gap"] + placeholder if match["gap"] else ""
-        return (match["lead"] or "") + placeholder + again
+def _entries(box: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Where, under what name, what: in a list an option names the argument after it."""
+    if isinstance(box, dict):
+        yield from [(key, str(key), item) for key, item in box.items()]
+        return
+    before = None
+    for at, item in enumerate(box):
+        yield at, before if isinstance(before, str) and before.startswith("--") else "", item
+        before = item
 
 
 def _encoded(name: str) -> str:
@@ -581,22 +641,5 @@ def _encoded(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", name)
 
 
-def _entries(box: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, str, Any]]:
-    """Where, under what name and what: in a list an option names the argument after it."""
-    if isinstance(box, dict):
-        yield from ((key, key, item) for key, item in list(box.items()))
-        return
-    before: Any = None
-    for at, item in enumerate(box):
-        yield at, before if isinstance(before, str) and before.startswith("--") else "", item
-        before = item
-
-
-def _kind(match: re.Match[str]) -> str:
-    if match["password"] and match["password"].lower() == "passphrase":
-        return "passphrase"
-    return "password" if match["password"] else "secret" if match["secret"] else "key"
-
-
-def _value(match: re.Match[str]) -> str | None:
-    ...
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}{'es' if noun.endswith('s') else 's'}"

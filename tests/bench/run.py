@@ -194,7 +194,7 @@ def watched(command: Command) -> tuple[float, int]:
     process = subprocess.Popen(command.argv, env=command.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not ended:
         peak = max(peak, sum(proportional_size(pid) for pid in with_descendants(process.pid)))
-        time.sleep(0.02)
+        time.sleep(0.05)
         ended, status, usage = os.wait4(process.pid, os.WNOHANG)
     seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)

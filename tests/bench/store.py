@@ -694,6 +694,7 @@ class PaginatedLog(CodexLog):
         super().__init__(session_id, author, place, clock, model)
         self.root_id = session_id
         self.ordinal = 0
+        self.before_turn = self.totals
 
     def stamp(self) -> Record:
         ordinal, self.ordinal = self.ordinal, self.ordinal + 1
@@ -707,6 +708,10 @@ class PaginatedLog(CodexLog):
         super().introduce()
         state = {"model": self.model, "host_skills": {"body": self.author.pool.harness[:800]}}
         self.put("world_state", {"full": True, "state": state})
+
+    def ask(self, prompt: str) -> None:
+        self.before_turn = self.totals
+        super().ask(prompt)
 
     def item(self, payload: Record, **noted: Any) -> None:
         sequence = {"history_sequence": self.ordinal, "sampled_through_sequence": 0, "client_authored": False}
@@ -743,7 +748,8 @@ class PaginatedLog(CodexLog):
     def charge(self, said: str) -> None:
         super().charge(said)
         whose = {"thread_id": self.session_id, "turn_id": self.turn_id, "session_id": self.root_id}
-        sums = {"usage": self.last, "thread_token_usage": self.totals}
+        turn = {name: count - self.before_turn[name] for name, count in self.totals.items()}
+        sums = {"usage": self.last, "turn_token_usage": turn, "thread_token_usage": self.totals}
         self.put("token_usage_record", {**whose, "response_id": f"resp_{self.author.hex(32)}", **sums})
 
     def delegate(self, size: int) -> "PaginatedLog":

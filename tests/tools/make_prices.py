@@ -54,6 +54,9 @@ OTHERWISE = {"openrouter": [["qwen", "qwen"], ["qwq", "qwen"]]}
 SUBSCRIPTION = "github-copilot"
 """No price there means that the subscription includes the model, not that it is free."""
 
+WHOLE = "aws"
+"""Its list is taken whole: what its regions have in common with the maker stands between entries that differ."""
+
 UNKNOWN = {
     ("cerebras", "qwen-3-coder-480b"),  # withdrawn, its price no longer known
     ("google", "gemma-3"),  # free at Google alone, and `google/gemma-…` is what all others call it
@@ -71,7 +74,7 @@ OTHER_UNITS = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok
 """Prices that cannot be worked out from the tokens of a charge."""
 
 ABOUT = (
-    "Made by `make prices`; do not edit.",
+    "Made by `make prices`; do not edit. From genai-prices, MIT License, Copyright (c) Pydantic Services Inc.",
     "A model is [id, rule, periods]. Without a rule the id must be equal; a rule holds when one of its tests does:",
     "= equals, ^ starts with, $ ends with, * contains, ~ regular expression, & all of these rules.",
     "A period is [when, tier, tier...]: from a day on, HH:MM-HH:MM (UTC) of every day, or null for always;",
@@ -202,13 +205,14 @@ def repeated(provider: str, model: list[Any], makers: PriceTable, listings: dict
     """
     found = {makers.find(name) for name in names(model)}
     listed = found.pop()
-    if found or not listed or not listed.periods or listed.provider == provider or not model[2] or len(model[2]) > 1:
+    if found or not listed or not listed.periods or provider in (listed.provider, WHOLE):
         return False
-    _, *ours = model[2][0]
-    when, *theirs = next(theirs for name, _, theirs in listings[listed.provider]["models"] if name == listed.model)[-1]
-    if len(ours) != len(theirs) or (when and ":" in when):
+    ours = model[2] or []
+    theirs = next(theirs for name, _, theirs in listings[listed.provider]["models"] if name == listed.model)
+    when, *now = next(one for one in reversed(theirs) if one[0] is None or one[0] <= today())
+    if len(ours) != 1 or len(ours[0][1:]) != len(now) or (when and ":" in when):
         return False
-    return all(covered(our, their) for our, their in zip(ours, theirs, strict=True))
+    return all(covered(our, their) for our, their in zip(ours[0][1:], now, strict=True))
 
 
 def covered(ours: list[Any], theirs: list[Any]) -> bool:
