@@ -51,6 +51,7 @@ BEDROCK_MAKERS = frozenset(
 OWN_KEYS = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 
 Rule = Mapping[str, Any]
+Amount = str | int | Decimal
 
 
 class Tier(NamedTuple):
@@ -273,14 +274,19 @@ def period(listed: Sequence[Any]) -> Period:
     return Period(start, hours, tuple(tier(*row) for row in tiers))
 
 
-def tier(above: int, *per_million: str | Decimal | int | None) -> Tier:
-    """From prices per million tokens; a cache price not listed is what the tokens cost without a cache."""
-    prices = [None if price is None else Decimal(price).scaleb(-6) for price in per_million]
-    fresh, output, read, write, hour = (*prices, None, None, None)[:5]
-    assert fresh is not None and output is not None  # noqa: S101, PT018
+def tier(
+    above: int,
+    fresh: Amount,
+    output: Amount,
+    read: Amount | None = None,
+    write: Amount | None = None,
+    hour: Amount | None = None,
+) -> Tier:
+    """From prices per million tokens; a cache price not listed is what the tokens cost without that cache."""
     read = fresh if read is None else read
     write = fresh if write is None else write
-    return Tier(above, fresh, output, read, write, write if hour is None else hour)
+    hour = write if hour is None else hour
+    return Tier(above, *(Decimal(price).scaleb(-6) for price in (fresh, output, read, write, hour)))
 
 
 def undecorated(name: str) -> Iterator[str]:

@@ -53,9 +53,12 @@ class Command:
 
     def run(self) -> bytes:
         done = subprocess.run(self.argv, env=self.env, capture_output=True, check=False)
-        if done.returncode:
-            sys.exit(f"{' '.join(self.argv)} ended with {done.returncode}: {done.stderr.decode().strip()}")
+        self.check(done.returncode, done.stderr)
         return done.stdout
+
+    def check(self, status: int, errors: bytes) -> None:
+        if status:
+            sys.exit(f"{' '.join(self.argv)} ended with {status}: {errors.decode().strip()}")
 
     def seconds(self) -> float:
         if self.before:
@@ -191,15 +194,16 @@ def fill_rows(bench: Bench) -> list[Row]:
 def watched(command: Command) -> tuple[float, int]:
     """Seconds a process took and the most memory, in bytes, that it and its children had at one time."""
     started, peak, ended = time.perf_counter(), 0, 0
-    process = subprocess.Popen(command.argv, env=command.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not ended:
-        peak = max(peak, sum(proportional_size(pid) for pid in with_descendants(process.pid)))
-        time.sleep(0.05)
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{' '.join(command.argv)} ended with {process.returncode}")
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command.argv, env=command.env, stdout=subprocess.DEVNULL, stderr=errors)
+        while not ended:
+            peak = max(peak, sum(proportional_size(pid) for pid in with_descendants(process.pid)))
+            time.sleep(0.05)
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        command.check(process.returncode, errors.read())
     # The kernel knows the peak of the largest process (in kilobytes; macOS in bytes), /proc the sum at a moment.
     return seconds, max(peak, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 
@@ -326,7 +330,7 @@ def made(directory: Path, sessions: int, megabytes: int) -> Bench:
 def store_directory(chosen: Path | None, sessions: int, megabytes: int) -> Path:
     """Where a store of that size lies; another version of the script that makes it gets another place."""
     if chosen:
-        return chosen
+        return chosen.absolute()
     version = hashlib.sha256(STORE_SCRIPT.read_bytes()).hexdigest()[:8]
     return Path(tempfile.gettempdir()) / f"amux-bench-{version}-{sessions}-{megabytes}"
 
