@@ -7,7 +7,7 @@ equals an answer from the files.
 import os
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,9 +20,10 @@ from urllib.parse import quote
 import orjson
 
 from amux import cost, filler, linking, search
+from amux.cost import Prices
 from amux.errors import UnreadableSession
-from amux.model import Charge, CostRecord, SearchHit, Session, SessionSummary
-from amux.query import Query
+from amux.model import Charge, CostRecord, SearchHit, Session, SessionSummary, Usage
+from amux.query import Query, milliseconds
 from amux.readers._base import Reader, SessionRef
 
 FORMAT = 1
@@ -36,7 +37,7 @@ WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize
 SHADOWS = ("data", "idx", "config")
 """The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
 SCHEMA = f"""
-    create table meta (name text primary key, value integer not null);
+    create table meta (name text primary key, value not null);
     create table scope (no integer primary key, agent text not null, roots text not null, state text, unique (agent, roots));
     create table ref (
         no integer primary key, scope integer not null, key text not null, path text not null, fingerprint text not null,
@@ -60,13 +61,14 @@ SCHEMA = f"""
     create index charge_by_key on charge (key);
     create table spend (
         session integer not null, scope integer not null, model text, quarter integer, calls integer not null, input integer, output integer,
-        thinking integer, cached integer, written integer, usd integer, estimate integer, auto integer, unpriced integer, aggregate integer);
+        thinking integer, cached integer, written integer, usd integer, estimate integer, auto integer, unpriced integer,
+        unestimated integer, unrecorded integer, aggregate integer);
     create index spend_by_session on spend (session);
     {WORDS.format(name="words")};
     pragma user_version = {FORMAT};
 """
 SUMMARY = """
-    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count, s.tags,
+    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count,
     s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
     s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
 """
@@ -108,10 +110,6 @@ def counter(refs: Sequence[SessionRef], report: Report | None) -> Callable[[int]
     return advance
 
 
-def milliseconds(time: datetime | None) -> int | None:
-    return int(time.timestamp() * 1000) if time else None
-
-
 def from_milliseconds(count: int) -> datetime:
     return datetime.fromtimestamp(count / 1000, UTC)
 
@@ -122,39 +120,40 @@ def key_number(key: str) -> int:
 
 
 class Catalog:
-    def __init__(self, db: sqlite3.Connection, path: Path | None) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path | None, prices: Prices) -> None:
         self.db = db
         self.path = path
         self.scopes: dict[int, str] = {}
         """The stores this run has looked at, and whose they are."""
+        self.prices = prices
         self.rows = 0
         """How many messages were ever numbered: numbers of dropped ones are not used again, so their index rows stay dead."""
 
     @classmethod
-    def in_memory(cls) -> Self:
-        return cls(prepared(sqlite3.connect(":memory:", isolation_level=None)), None)
+    def in_memory(cls, prices: Prices) -> Self:
+        return cls(prepared(sqlite3.connect(":memory:", isolation_level=None)), None, prices)
 
     @classmethod
-    def at(cls, path: Path) -> Self:
+    def at(cls, path: Path, prices: Prices) -> Self:
         """The catalog in a file; one that is damaged or of another format is renamed away and begun anew.
 
         Raises sqlite3.Error or OSError where it cannot be kept: the caller then does without.
         """
         secure(path.parent)
         try:
-            return cls(opened(path), path)
+            return cls(opened(path), path, prices)
         except sqlite3.DatabaseError:
             set_aside(path)
-            return cls(opened(path), path)
+            return cls(opened(path), path, prices)
 
     @classmethod
-    def shard(cls, path: Path, rows: int) -> Self:
+    def shard(cls, path: Path, rows: int, prices: Prices) -> Self:
         """A catalog to be absorbed by another: its messages are numbered from `rows` on."""
         db = prepared(sqlite3.connect(path, isolation_level=None))
         db.executescript("pragma journal_mode = off; pragma synchronous = off;")
         db.execute("begin")
         db.executemany("insert into words (words, rank) values (?, ?)", [("hashsize", HASH_BYTES), ("automerge", 0)])
-        made = cls(db, path)
+        made = cls(db, path, prices)
         made.rows = rows
         return made
 
@@ -183,6 +182,7 @@ class Catalog:
         """Read again what changed of one agent's store, and drop what is gone."""
         scope, state = self.scope(reader)
         self.scopes[scope] = reader.agent
+        self.reprice()
         now = reader.state()
         if now is not None and now == state:
             return
@@ -198,6 +198,26 @@ class Catalog:
             self.db.execute("commit")
         if now is not None:
             self.db.execute("update scope set state = ? where no = ?", (now, scope))
+
+    def reprice(self) -> None:
+        """Estimate every call anew when the prices are others than those of the estimates kept."""
+        now = self.prices.fingerprint
+        if self.meta("prices", "") == now:
+            return
+        self.db.execute("begin immediate")
+        try:
+            rows = self.db.execute(
+                "select rowid, model, provider, at, input, output, thinking, cached, written, hour, aggregate from charge"
+            )
+            estimates = [(self.prices.estimate(charge_from(row)), row[0]) for row in rows.fetchall()]
+            self.db.executemany("update charge set estimate = ? where rowid = ?", estimates)
+            for (no,) in self.db.execute("select no from session").fetchall():
+                linking.add_up(self.db, no)
+            self.db.execute("insert or replace into meta values ('prices', ?)", (now,))
+        except BaseException:
+            self.db.execute("rollback")
+            raise
+        self.db.execute("commit")
 
     def scope(self, reader: Reader) -> tuple[int, str | None]:
         """The number of a store as this host sees it, and the state it was last seen in."""
@@ -227,7 +247,7 @@ class Catalog:
         stale = self.stale(scope, refs)
         for no in stale.drop:
             self.forget(no)
-        self.rows = self.meta("rows")
+        self.rows = self.meta("rows", 0)
         fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
         advance = counter(stale.read, report)
         if sum(ref.size for ref in stale.read) < filler.WORTHWHILE:
@@ -239,9 +259,9 @@ class Catalog:
         self.db.execute("insert or replace into meta values ('rows', ?)", (self.rows,))
         linking.link(self.db, scope)
 
-    def meta(self, name: str) -> int:
+    def meta(self, name: str, default: Any) -> Any:
         found = self.db.execute("select value from meta where name = ?", (name,)).fetchone()
-        return int(found[0]) if found else 0
+        return found[0] if found else default
 
     def add_many(
         self,
@@ -253,7 +273,9 @@ class Catalog:
     ) -> None:
         """Read many refs with every core."""
         with TemporaryDirectory(prefix="amux-", dir=self.path.parent if self.path else None) as directory:
-            for shard in filler.fill_shards(reader, refs, fingerprints, Path(directory), self.rows, advance):
+            for shard in filler.fill_shards(
+                reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
+            ):
                 self.absorb(scope, shard)
 
     def absorb(self, scope: int, shard: Path) -> None:
@@ -318,7 +340,10 @@ class Catalog:
         self.rows = first + 1 + len(session.messages)
         no = self.db.execute(INSERT_SESSION, (*session_row(ref, scope, session), first)).lastrowid or 0
         charges = {key_number(charge.key): charge for charge in session.charges}
-        rows = [charge_row(no, scope, position, key, charge) for position, (key, charge) in enumerate(charges.items())]
+        rows = [
+            (*charge_row(no, scope, position, key, charge), self.prices.estimate(charge))
+            for position, (key, charge) in enumerate(charges.items())
+        ]
         self.db.executemany(INSERT_CHARGE, rows)
         linking.touch(self.db, ((key,) for key in charges))
         self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
@@ -327,7 +352,11 @@ class Catalog:
 
     def sessions(self, query: Query) -> list[SessionSummary]:
         where, values = self.conditions(query)
-        source = SESSIONS if query.sort != "cost" else f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no"
+        source = (
+            SESSIONS
+            if query.sort != "cost"
+            else f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no left join temp.covered on covered.session = s.no"
+        )
         order = ORDERS[query.sort] + ("" if query.ascending else " desc")
         select = f"select {SUMMARY} from {source} where {where} order by {order}, s.id"
         if query.limit:
@@ -335,15 +364,22 @@ class Catalog:
         return self.summaries(self.db.execute(select, values).fetchall())
 
     def summaries(self, rows: Sequence[Sequence[Any]]) -> list[SessionSummary]:
-        costs = self.costs([row[0] for row in rows])
-        return [summary(row, costs.get(row[0])) for row in rows]
+        numbers = [row[0] for row in rows]
+        costs = self.costs(numbers)
+        tags: dict[int, list[str]] = {}
+        for no, tag in self.db.execute(
+            f"select session, tag from temp.tag where session in ({', '.join(map(str, numbers))}) order by tag"
+        ):
+            tags.setdefault(no, []).append(tag)
+        return [summary(row, costs.get(row[0]), tags.get(row[0], ())) for row in rows]
 
     def costs(self, numbers: Sequence[int]) -> dict[int, CostRecord]:
         """What each session cost: a main session with its sub-agents, a sub-agent by itself."""
         some = ", ".join(map(str, numbers))
         rows = self.db.execute(
-            f"{FAMILY} having f.root in ({some}) union all"
-            f" select t.session, {TOTAL}, 0 from spend t join session f on f.no = t.session"
+            f"select f.root, {TOTAL}, c.usd from session f join spend t on t.session = f.no"
+            f" left join temp.covered c on c.session = f.root where f.root in ({some}) group by f.root"
+            f" union all select t.session, {TOTAL}, null from spend t join session f on f.no = t.session"
             f" where f.root <> f.no and t.session in ({some}) group by t.session"
         )
         return {row[0]: cost_record(row[1:]) for row in rows}
@@ -369,12 +405,12 @@ class Catalog:
             values.append(milliseconds(query.until))
         if query.model:
             clauses.append("s.models like ? escape '\\'")
-            values.append(f"%{escaped(query.model)}%")
+            values.append(f"%{cost.escaped(query.model)}%")
         if query.directories:
             clauses.append(" or ".join(["s.cwd = ? or s.cwd like ? escape '\\'"] * len(query.directories)).join("()"))
-            values += [value for one in query.directories for value in (one, f"{escaped(one.rstrip('/'))}/%")]
+            values += [value for one in query.directories for value in (one, f"{cost.escaped(one.rstrip('/'))}/%")]
         if query.tags:
-            clauses.append(f"exists (select 1 from json_each(s.tags) where value in ({marks(query.tags)}))")
+            clauses.append(f"s.root in (select session from temp.tag where tag in ({marks(query.tags)}))")
             values += query.tags
         if query.ids:
             clauses.append(f"s.id in ({marks(query.ids)})")
@@ -439,57 +475,6 @@ class Catalog:
                     for (row,) in self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,))
                 )
         return sorted(rows)
-
-    def spending(
-        self, query: Query, dimensions: Sequence[str], offsets: Sequence[tuple[int, int]]
-    ) -> Iterator[dict[str, Any]]:
-        """The sums of the calls a query asks for, by the dimensions; without any, one row."""
-        where, values = self.spend_conditions(query)
-        names = {
-            "agent": "sc.agent",
-            "model": "t.model",
-            "session": "sc.agent || ':' || r.id",
-            "day": day_number(offsets),
-        }
-        columns = "".join(f"{names[one]} {one}, " for one in dimensions)
-        select = f"""
-            select {columns} sum(t.calls) calls, sum(t.input) input, sum(t.output) output, sum(t.thinking) thinking, sum(t.cached) cached,
-                sum(t.written) written, sum(t.usd) usd, sum(t.auto) auto, max(t.aggregate) aggregate, count(distinct s.root) sessions
-            from spend t join session s on s.no = t.session join session r on r.no = s.root join scope sc on sc.no = t.scope where {where}
-        """
-        if dimensions:
-            places = ", ".join(str(place + 1) for place in range(len(dimensions)))
-            select += f" group by {places} order by {places}"
-        cursor = self.db.execute(select, values)
-        names_of = [column[0] for column in cursor.description]
-        for row in cursor:
-            yield dict(zip(names_of, row, strict=True))
-
-    def spend_conditions(self, query: Query) -> tuple[str, list[Any]]:
-        scopes = [no for no, agent in self.scopes.items() if not query.agents or agent in query.agents]
-        clauses = [f"t.scope in ({', '.join(map(str, scopes))})"]
-        values: list[Any] = []
-        if query.since:
-            clauses.append("t.quarter >= ?")
-            values.append((milliseconds(query.since) or 0) // cost.QUARTER)
-        if query.until:
-            clauses.append("t.quarter < ?")
-            values.append((milliseconds(query.until) or 0) // cost.QUARTER)
-        if query.model:
-            clauses.append("t.model like ? escape '\\'")
-            values.append(f"%{escaped(query.model)}%")
-        return " and ".join(clauses), values
-
-    def unpriced(self, query: Query) -> dict[str, int]:
-        """Models without a price, and how many tokens of theirs are therefore in no sum."""
-        where, values = self.spend_conditions(query)
-        select = f"select coalesce(t.model, ?), sum(t.unpriced) tokens from spend t where {where} group by t.model having tokens > 0 order by t.model"
-        return dict(self.db.execute(select, [cost.UNKNOWN, *values]).fetchall())
-
-    def span(self) -> tuple[int, int]:
-        """The first and the last quarter of an hour in which a call was made."""
-        first, last = self.db.execute("select min(quarter), max(quarter) from spend").fetchone()
-        return first or 0, last or 0
 
     def skipped(self) -> list[Skipped]:
         """What could not be read of the stores this run has looked at."""
@@ -579,16 +564,6 @@ def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:
     return any(fingerprint != (refs[key].fingerprint if key in refs else None) for key, fingerprint in known)
 
 
-def day_number(offsets: Sequence[tuple[int, int]]) -> str:
-    """Days since 1970 in local time, as SQL: the offset that holds at a call's time decides its day."""
-    cases = " ".join(f"when t.quarter >= {start // cost.QUARTER} then {ahead}" for start, ahead in reversed(offsets))
-    return f"(t.quarter * {cost.QUARTER} + case {cases} end) / 86400000" if cases else "null"
-
-
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
 def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
@@ -602,16 +577,16 @@ INSERT_SESSION = """
 """
 INSERT_CHARGE = """
     insert into charge (session, scope, position, key, at, model, provider, input, output, thinking, cached, written, hour, usd,
-        claim, calls, aggregate, message)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        claim, calls, aggregate, message, estimate)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SESSIONS = "session s join scope sc on sc.no = s.scope"
 TOTAL = ", ".join(f"sum(t.{name})" for name in ("usd", "auto", "input", "output", "thinking", "cached", "written"))
-FAMILY = f"select f.root root, {TOTAL}, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
+FAMILY = "select f.root root, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
 ORDERS = {
     "date": "s.updated_at",
     "turns": "s.turn_count",
-    "cost": "coalesce(family.worth, 0)",
+    "cost": "coalesce(covered.usd, family.worth, 0)",
     "relevance": "s.updated_at",
 }
 
@@ -671,9 +646,23 @@ def charge_row(session: int, scope: int, position: int, key: int, charge: Charge
     )
 
 
-def summary(row: Sequence[Any], spent: CostRecord | None) -> SessionSummary:
-    (_, agent, id, title, created, updated, turns, messages, tags, kind, model, models, cwd, branch, commit) = row[:15]
-    (fork, parent, archived, version, mode, channel, path, usage_recorded) = row[15:23]
+def charge_from(row: Sequence[Any]) -> Charge:
+    """What a price depends on, from a row of reprice()."""
+    _, model, provider, at, input, output, thinking, cached, written, hour, aggregate = row
+    return Charge(
+        key="",
+        usage=Usage(input, output, thinking, cached, written),
+        at=from_milliseconds(at) if at is not None else None,
+        model=model,
+        provider=provider,
+        hour_write_tokens=hour,
+        aggregate=bool(aggregate),
+    )
+
+
+def summary(row: Sequence[Any], spent: CostRecord | None, tags: Sequence[str]) -> SessionSummary:
+    (_, agent, id, title, created, updated, turns, messages, kind, model, models, cwd, branch, commit) = row[:14]
+    (fork, parent, archived, version, mode, channel, path, usage_recorded) = row[14:22]
     return SessionSummary(
         agent=agent,
         session_id=id,
@@ -682,7 +671,7 @@ def summary(row: Sequence[Any], spent: CostRecord | None) -> SessionSummary:
         updated_at=from_milliseconds(updated),
         turn_count=turns,
         message_count=messages,
-        tags=tuple(orjson.loads(tags)),
+        tags=tuple(tags),
         kind=kind,
         model=model,
         models=tuple(orjson.loads(models)),
@@ -705,6 +694,7 @@ NOTHING = CostRecord(Decimal(0), 0, 0, 0, 0, 0, "native")
 
 
 def cost_record(sums: Sequence[Any]) -> CostRecord:
-    native, estimate, input, output, thinking, cached, written = sums[:7]
-    both = None if native is None and estimate is None else (native or 0) + (estimate or 0)
-    return CostRecord(cost.usd(both), input, output, thinking, cached, written, cost.source(native, estimate))
+    native, estimate, input, output, thinking, cached, written, run = sums
+    estimate = None if run is not None else estimate
+    both = cost.usd(cost.joined(native, run, estimate))
+    return CostRecord(both, input, output, thinking, cached, written, cost.source(native, run, estimate))

@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from amux import readers
+from amux.cost import Prices
 from amux.readers._base import Host, Reader, SessionRef
 
 WORTHWHILE = 24 * 2**20
@@ -41,6 +42,7 @@ def fill_shards(
     fingerprints: dict[str, str],
     directory: Path,
     rows: int,
+    prices: Prices,
     read: Callable[[int], None],
 ) -> list[Path]:
     """Read refs into shards below a directory; `read` is told the size of each ref as it is done.
@@ -63,6 +65,7 @@ def fill_shards(
             "rows": rows + number * STRIDE,
             "refs": [[ref.key, ref.path, ref.fingerprint, ref.size, ref.files] for ref in share],
             "fingerprints": fingerprints,
+            "prices": str(prices.user_file) if prices.user_file else None,
         }
         shards.append(shard)
         running.append(started(job))
@@ -106,7 +109,8 @@ def work(job: dict[str, Any]) -> None:
     from amux.catalog import Catalog  # noqa: PLC0415 - the catalog imports this module
 
     host = Host(Path(job["home"]), job["env"], job["platform"])
-    catalog = Catalog.shard(Path(job["shard"]), job["rows"])
+    prices = Prices(Path(job["prices"]) if job["prices"] else None)
+    catalog = Catalog.shard(Path(job["shard"]), job["rows"], prices)
     with readers.open_reader(job["agent"], host) as reader:
         for key, path, fingerprint, size, files in job["refs"]:
             catalog.add(0, reader, SessionRef(key, path, fingerprint, size, tuple(files)), job["fingerprints"])

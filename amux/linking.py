@@ -36,14 +36,16 @@ INHERITED = """
     where c.session = ? and c.owned = 0 and o.session <> c.session
     order by c.position
 """
-SPEND = """
-    insert into spend
-    select session, scope, model, at / 900000, sum(calls), sum(input), sum(output), sum(thinking), sum(cached), sum(written),
-           sum(usd), sum(estimate), sum(case when usd is null or usd = 0 then estimate end),
-           sum(case when usd is null and estimate is null then coalesce(input, 0) + coalesce(output, 0) + coalesce(cached, 0) + coalesce(written, 0) end),
-           max(aggregate)
-    from charge where session = ? and owned = 1 group by model, at / 900000
+TOKENS = "coalesce(input, 0) + coalesce(output, 0) + coalesce(cached, 0) + coalesce(written, 0)"
+SUMS = f"""
+    sum(calls) calls, sum(input) input, sum(output) output, sum(thinking) thinking, sum(cached) cached, sum(written) written,
+    sum(usd) usd, sum(estimate) estimate, sum(case when usd is null or usd = 0 then estimate end) auto,
+    sum(case when usd is null and estimate is null then {TOKENS} end) unpriced,
+    sum(case when estimate is null then {TOKENS} end) unestimated, sum(case when usd is null then {TOKENS} end) unrecorded,
+    max(aggregate) aggregate
 """
+"""What calls come to. `auto` is what is estimated of them: a call without USD, and one whose recorded 0 is a subscription's."""
+SPEND = f"insert into spend select session, scope, model, at / 900000 quarter, {SUMS} from charge where session = ? and owned = 1 group by model, quarter"
 """What a session's own calls come to, by model and quarter of an hour: every time zone's days are made of those."""
 
 
@@ -59,11 +61,15 @@ def link(db: sqlite3.Connection, scope: int) -> None:
     affected = [no for (no,) in db.execute(AFFECTED, {"scope": scope})]
     give_owners(db, scope)
     for no in affected:
-        db.execute("delete from spend where session = ?", (no,))
-        db.execute(SPEND, (no,))
+        add_up(db, no)
         link_fork(db, no)
     give_roots(db, scope)
     db.execute("delete from touched")
+
+
+def add_up(db: sqlite3.Connection, session: int) -> None:
+    db.execute("delete from spend where session = ?", (session,))
+    db.execute(SPEND, (session,))
 
 
 def give_owners(db: sqlite3.Connection, scope: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from amux import cost, readers
+from amux import cost, readers, runs
 from amux.catalog import Catalog, Found, Report, Skipped
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
 from amux.model import AgentStatus, CostSummary, Message, SearchHit, Session, SessionSummary
@@ -35,7 +35,8 @@ class SessionManager:
     def __init__(self, host: Host | None = None, *, cache: bool = True, report: Report | None = None) -> None:
         self.host = host or Host.current()
         self.report = report
-        self.catalog = kept_catalog() if cache else Catalog.in_memory()
+        self.prices = cost.Prices(user_prices())
+        self.catalog = kept_catalog(self.prices) if cache else Catalog.in_memory(self.prices)
 
     # Operations
 
@@ -58,7 +59,7 @@ class SessionManager:
             session = next((one for one in reader.read(found.ref) if one.session_id == id), None)
             if session is None:
                 raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
-            return linked(session, found, reader.raw(found.ref, id) if raw else None)
+            return linked(session, found, self.prices, reader.raw(found.ref, id) if raw else None)
 
     def search(self, text: str, query: Query | None = None) -> Sequence[SearchHit]:
         """The sessions in which every word of the text occurs, best first."""
@@ -68,10 +69,13 @@ class SessionManager:
             return []
         return self.ask(wanted.agents, lambda catalog: catalog.matches(asked, wanted))
 
-    def total_cost(self, query: Query | None = None, group_by: Sequence[str] = ()) -> CostSummary:
+    def total_cost(
+        self, query: Query | None = None, group_by: Sequence[str] = (), report: cost.Report | None = None
+    ) -> CostSummary:
         """What the calls a query asks for cost; its dates are those of the calls."""
         wanted = query or Query()
-        return self.ask(wanted.agents, lambda catalog: cost.report(catalog, wanted, tuple(group_by)))
+        asked = report or cost.Report(group_by=tuple(group_by))
+        return self.ask(wanted.agents, lambda catalog: cost.report(catalog, wanted, asked))
 
     def resolve_unified_id(self, unified_id: str) -> tuple[str, str]:
         """Agent and whole session id of `<agent>:<id or prefix of it>`."""
@@ -142,31 +146,40 @@ class SessionManager:
             if self.catalog.path is None:
                 raise
             self.catalog.abandon()
-            self.catalog = Catalog.in_memory()
+            self.catalog = Catalog.in_memory(self.prices)
             return self.answer(chosen, question)
 
     def answer(self, agents: Sequence[str], question: Callable[[Catalog], Answer]) -> Answer:
-        for agent in agents:
-            if agent not in self.catalog.scopes.values():
-                with readers.open_reader(agent, self.host) as reader:
-                    self.catalog.refresh(reader, self.report)
+        unseen = [agent for agent in agents if agent not in self.catalog.scopes.values()]
+        for agent in unseen:
+            with readers.open_reader(agent, self.host) as reader:
+                self.catalog.refresh(reader, self.report)
+        if unseen:
+            noted = runs.runs(runs.index_files(self.host.home, Path.cwd()))
+            runs.lay_over(self.catalog.db, self.catalog.scopes, noted, {})
         return question(self.catalog)
 
 
-def kept_catalog() -> Catalog:
+def user_prices() -> Path:
+    from platformdirs import user_config_path  # noqa: PLC0415
+
+    return user_config_path("amux", appauthor=False) / "prices.toml"
+
+
+def kept_catalog(prices: cost.Prices) -> Catalog:
     """The user's catalog; one in memory where it cannot be kept."""
     try:
-        return Catalog.at(cache_file())
+        return Catalog.at(cache_file(), prices)
     except (sqlite3.Error, OSError):
-        return Catalog.in_memory()
+        return Catalog.in_memory(prices)
 
 
-def linked(session: Session, found: Found, raw: object) -> Session:
+def linked(session: Session, found: Found, prices: cost.Prices, raw: object) -> Session:
     """A session as its file has it, with what only the other sessions tell: list and show never disagree."""
     known = found.summary
     return replace(
         session,
-        messages=tuple(inherited(with_charges(session), found.inherited)),
+        messages=tuple(inherited(with_charges(session, prices), found.inherited)),
         created_at=known.created_at,
         updated_at=known.updated_at,
         forked_from=known.forked_from,
@@ -176,13 +189,13 @@ def linked(session: Session, found: Found, raw: object) -> Session:
     )
 
 
-def with_charges(session: Session) -> list[Message]:
+def with_charges(session: Session, prices: cost.Prices) -> list[Message]:
     """The messages, each answer with the usage of the call that gave it."""
     messages = list(session.messages)
     for charge in session.charges:
         if charge.message is not None and not charge.aggregate:
             messages[charge.message] = replace(
-                messages[charge.message], token_usage=charge.usage, cost=cost.record(charge)
+                messages[charge.message], token_usage=charge.usage, cost=cost.record(charge, prices)
             )
     return messages
 

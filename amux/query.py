@@ -31,6 +31,10 @@ class Query:
     archived: bool = True
 
 
+def milliseconds(time: datetime | None) -> int | None:
+    return int(time.timestamp() * 1000) if time else None
+
+
 def moment(text: str, *, end: bool = False, zone: tzinfo | None = None, now: datetime | None = None) -> datetime:
     """The time a person means; a date without a time is the whole day: its start, or with `end` the start of the next.
 

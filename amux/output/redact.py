@@ -122,6 +122,8 @@ _PREFIXED = (
     ("Buildkite token", "bkua_", f"{_HEX}{{40}}"),
 )
 
+_BY_PREFIX = tuple((prefix, kind, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes.split())
+
 # Kind, a literal that must occur in the text for the pattern to be worth a try, the pattern.
 _SHAPED = (
     ("JWT", "eyJ", r"eyJ{edge3}[\w-]{{8,}}+\.[\w-]{{8,}}+(?:\.[\w-]*+){{1,3}}+"),
@@ -148,7 +150,7 @@ _KEY_MATERIAL = re.compile(r"(?=[A-Za-z+/]{0,80}\d)[A-Za-z0-9+/]{12}")
 _URL_PASSWORD = re.compile(
     r"""://[^\s/:@"'`<>\\]{0,128}+:
     (?!\d{1,5}(?:[/?#\s"'`)\\]|$))  # a port
-    (?P<value>(?:[^\s"'`<>\\@]|@(?=[^\s"'`<>\\@/,;]{0,128}@)){1,256}+)(?=@)""",
+    (?P<value>(?!@)(?:[^\s"'`<>\\@]|@(?=[^\s"'`<>\\@/,;]{0,128}@)){1,256}+)(?=@)""",
     re.VERBOSE,
 )
 _URL_USER = re.compile(r"://(?P<value>(?=[\w-]{0,64}\d)(?=[\w-]{0,64}[A-Za-z])[\w-]{20,256}+)(?=@)", re.ASCII)
@@ -162,14 +164,15 @@ _DOCKER_LOGIN = re.compile(
     (?P<value>(?=[^"'\\]{0,80}[A-Z])(?=[^"'\\]{0,80}[a-z])(?:[A-Za-z0-9+/]{4}){2,}+[A-Za-z0-9+/]{0,3}={0,2})(?=\\*["'])""",
     re.VERBOSE,
 )
-_NETRC = re.compile(r"\blogin\s{1,20}+\S{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)")
+_NETRC = re.compile(r"\blogin\s{1,20}+[^\s/]{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)")
 _COMMAND = re.compile(
-    r"""(?:\bcurl\b[^|;]{0,500}?\s(?:-u|-U|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
-    |\bsshpass\s-p\s?
-    |\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]{0,200}?\s-p
-    |\bredis-cli\b[^\n|;]{0,200}?\s-a\s
-    |\bdocker\slogin\b[^\n|;]{0,200}?\s-p\s
-    |\s-pass(?:in|out)?\spass:)
+    r"""(?:curl\b[^|;]{0,500}?\s(?:-u|-U|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
+    |sshpass\s-p\s?
+    |mysql(?:dump|admin)?\b[^\n|;]{0,200}?\s-p
+    |mariadb\b[^\n|;]{0,200}?\s-p
+    |redis-cli\b[^\n|;]{0,200}?\s-a\s
+    |docker\slogin\b[^\n|;]{0,200}?\s-p\s
+    |-pass(?:in|out)?\spass:)
     \\?["']?(?P<value>[^\s"'`<>\\|;]{3,}+)""",
     re.VERBOSE,
 )
@@ -192,13 +195,28 @@ _COOKIE = re.compile(r"(?P<lead>(?<![^\s;])(?P<name>[^\s=;]{1,128}+)=)(?P<value>
 _COOKIE_ATTRIBUTE = re.compile(r"(?i:path|domain|expires|max-age|samesite|version|priority)$")
 _COOKIE_OF_SESSION = re.compile(r"(?i:sess|sid|token|auth|jwt|csrf|xsrf|secret|login|remember|key|ticket)")
 
-_NAME = r"""(?:
-    (?P<password>(?i:pass(?:word|wd|wort|phrase|code)|pwd|(?<=[_-])pass|(?<=["'])pass(?=["'\\]))|(?<=[a-z])Pass|\bPASS)
-    |(?P<secret>(?i:secret|(?<!next)(?<!page)(?<!next[_-])(?<!page[_-])token|credential|(?<=_)auth
-        |(?:access|account|admin|anon|api|app|application|auth|client|deploy|encryption|hmac|integration|jwt|license
-        |master|private|role|secret|security|service|shared|signing|ssh|subscription|webhook|write)[_ -]?key))
-    |(?P<key>(?<=[A-Z0-9]_)KEY)
-)"""
+# In the three ways people write names; a pattern that ignores case would not skip to the next likely place.
+_NAME = "|".join(
+    spelled
+    for word in (
+        "passphrase",
+        "password",
+        "passcode",
+        "passwort",
+        "passwd",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "credential",
+    )
+    for spelled in (word, word.title(), word.upper())
+)
+_NAME = f"(?P<name>{_NAME}|auth|Auth|AUTH|key|Key|KEY)"
+_QUALIFIED_KEY = re.compile(
+    r"(?i:access|account|admin|anon|api|app|application|auth|client|deploy|encryption|hmac|integration|jwt|license|master"
+    r"|private|role|secret|security|service|shared|signing|ssh|subscription|webhook|write)[_ -]?$"
+)
 _NAMED = re.compile(
     rf"""{_NAME}(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new|v?\d{{1,3}}))?
     (?P<separator>["'`\])\\*]{{0,6}}+[ \t]{{0,20}}+
@@ -213,12 +231,12 @@ _NAMED = re.compile(
     re.VERBOSE,
 )
 _FLAG = re.compile(
-    rf"""(?<![\w-])--?(?:[a-zA-Z0-9]{{1,20}}-){{0,4}}{_NAME}
-    (?P<separator>=|[ \t]{{1,8}}+|["'],[ \t]?(?=["']))(?P<weak>(?!))?(?P<quote>\\{{0,7}}["'])?
-    (?![-$])(?=(?P<value>[^\s"'`<>\\]{{3,{MAX_SEEN}}}+))""",
+    rf"""(?<![\w-])--?[a-zA-Z0-9-]{{0,40}}?{_NAME}
+    (?P<separator>=|[ \t]{{1,8}}+|["'],[ \t]?(?=["']))(?P<weak>(?!))?(?P<quote>\\{{0,7}}["'])?(?![-$])
+    (?=(?P<value>[^\s"'`<>\\]{{3,{MAX_SEEN}}}+))""",
     re.VERBOSE,
 )
-_SECRET_NAME = re.compile(rf"{_NAME}$", re.VERBOSE)
+_SECRET_NAME = re.compile(rf"{_NAME}$")
 _END_OF_WORD = re.compile(r"""[^\s"'`<>\\;,&|(){}\[\]]*+""")
 _LINE_END = re.compile(r"$|\r?\n|\\n")
 _YAML_LINE = re.compile(r"(?:^|\n|\\n)[ \t]*(?:- )?[\w.-]*$")
@@ -237,7 +255,7 @@ _NAME_AS_VALUE = re.compile(
     r"(?:[A-Za-z]{1,16}[_.-]){0,8}(?i:pass(?:word|wd|phrase)?|pwd|token|secret|key|credential)s?"
     r"|[a-z]+(?:[A-Z][a-z]+){0,8}(?:Password|Token|Secret|Key)"
 )
-_CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|\?\.)[A-Za-z_]\w*)+")
+_CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|\?\.)[A-Za-z_]\w*)+|\w*(?:Password|Token|Secret|Key)s?")
 _PLAIN_WORD = re.compile(
     r"[A-Z][a-z]+|(?i:str|bytes|text|any|bool|boolean|number|integer|object|field|value|input|data|varchar|char|hidden"
     r"|incorrect|invalid|missing|password|passwort|secret|token|option|prompt|empty|default|disabled|enabled|plain)"
@@ -264,19 +282,19 @@ _HOME = re.compile(
 )
 _ENCODED_HOME = re.compile(r"(?P<lead>(?<![\w-])(?:-|[A-Z]--)(?:home|Users)-)(?P<user>[A-Za-z0-9]++)(?=[-/])")
 _NOT_USERS = frozenset({"shared", "public", "default", "all", "root", "linuxbrew"})
-_USER_PLACE = r"""
-    (?P<lead>
-        (?<![A-Za-z0-9-])-{{1,2}}(?:home|Users)-|[A-Z]--Users-|(?<=[/\\])(?:home|Users)-
-        |(?:home|[Uu]sers){slash}(?=[\w.+-]{{5}})  # below another root, where a short name may be any directory
-        |(?<![\w.~-])/(?:run/)?media/
-        |(?<![\w~])~
-        |\bchown\s(?:-R\s)?
-        |\b(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?
-        |\bu?g?id=\d{{1,10}}\(
-        |[r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?\s{{1,8}}\d{{1,6}}\s{{1,8}}  # ls -l
-    )
-    (?P<user>{names})(?!\w)(?:(?P<gap>[ \t]{{1,16}}|:)(?P=user)(?!\w))?
-    |(?<![\w.@+-])(?P<login>{names})(?=@(?:[A-Za-z\[]|\d+\.\d+\.\d+\.\d))"""
+_USER_LEAD = re.compile(
+    r"""(?:(?<![A-Za-z0-9-])-{1,2}(?:home|Users)-|[A-Z]--Users-|[/\\](?:home|Users)-
+    |(?<![\w.~-])/(?:run/)?media/
+    |(?<![\w~])~
+    |\bchown\s(?:-R\s)?(?:\w+:)?
+    |\b(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?
+    |\b[ug]id=\d{1,10}\(
+    |(?:[r-][w-][xsS-]){2}[r-][w-][xtT-][.+@]?\s{1,8}\d{1,6}\s{1,8}(?:\S{1,32}\s{1,8})?)$  # ls -l, owner and group""",
+    re.VERBOSE,
+)
+_HOME_LEAD = re.compile(rf"(?:home|[Uu]sers){_SLASH}$")
+_LOGIN_LEAD = re.compile(r"(?<![\w.@+-])$")
+_HOST = re.compile(r"@(?:[A-Za-z\[]|\d+\.\d+\.\d+\.\d)")
 _WORDS = re.compile(r"(?:\\[nrt])?(\w+)")
 
 
@@ -293,7 +311,7 @@ class Redactor:
         self._numbers: Counter[str] = Counter()
         self._bare: dict[str, list[tuple[str, str]]] = {}
         self._users: dict[str, str] = {}
-        self._user_place: re.Pattern[str] | None = None
+        self._user_names: re.Pattern[str] | None = None
         own = _HOME.match(home) or _HOME.search(home) if home else None
         for name in (user, own and own["user"]):
             if name and name.lower() not in _NOT_USERS:
@@ -325,8 +343,9 @@ class Redactor:
             return self.text(f'{lead}{value}"')[len(lead) : -1]
         text = self.text(value)
         named = _SECRET_NAME.search(name) if text == value else None
-        if named and _is_secret(_kind(named), value, quoted=True):
-            return self._placeholder(_kind(named), value, bare=True)
+        kind = _kind(named) if named else None
+        if kind and _is_secret(kind, value, quoted=True):
+            return self._placeholder(kind, value, bare=True)
         return text
 
     def _searched(self, text: str) -> str:
@@ -347,10 +366,9 @@ class Redactor:
         return text
 
     def _without_formats(self, text: str) -> str:
-        for kind, prefixes, rest in _PREFIXED:
-            for prefix in prefixes.split():
-                if prefix in text:
-                    text = _prefixed(prefix, rest).sub(partial(self._format, kind), text)
+        for prefix, kind, rest in _BY_PREFIX:
+            if prefix in text:
+                text = _prefixed(prefix, rest).sub(partial(self._format, kind), text)
         for kind, hint, template in _SHAPED:
             if hint in text:
                 text = _shaped(template).sub(partial(self._format, kind), text)
@@ -408,13 +426,14 @@ class Redactor:
         pieces: list[str] = []
         done = 0
         for match in pattern.finditer(text):
-            value = _value(match) if match.start() >= done else None
-            if value:
+            kind = _kind(match) if match.start() >= done else None
+            value = _value(match, kind) if kind else None
+            if kind and value:
                 start = match.start("value")
                 end = start + len(value)
                 if len(value) == MAX_SEEN and (rest := _END_OF_WORD.match(text, end)):
                     end = rest.end()
-                pieces += text[done:start], self._placeholder(_kind(match), text[start:end], bare=True)
+                pieces += text[done:start], self._placeholder(kind, text[start:end], bare=True)
                 done = end
         return "".join(pieces) + text[done:]
 
@@ -447,7 +466,7 @@ class Redactor:
             if len(self._users) == MAX_LEARNED:
                 return "<user>"
             self._users[name] = f"<user-{len(self._users) + 1}>" if self._users else "<user>"
-            self._user_place = None
+            self._user_names = None
             # Only a name that is no word of any language is replaced wherever it stands.
             if len(name) >= 6 and re.search(r"[\d._]", name):
                 self._found.setdefault(name, ("user name", self._users[name]))
@@ -479,18 +498,23 @@ class Redactor:
     def _in_user_places(self, text: str) -> str:
         if not any(name in text or _encoded(name) in text for name in self._users):
             return text
-        if self._user_place is None:
+        if self._user_names is None:
             names = sorted({*self._users, *map(_encoded, self._users)}, key=len, reverse=True)
-            pattern = _USER_PLACE.format(slash=_SLASH, names="|".join(map(re.escape, names)))
-            self._user_place = re.compile(pattern, re.VERBOSE)
-        return self._user_place.sub(self._user_placed, text)
+            self._user_names = re.compile(f"(?:{'|'.join(map(re.escape, names))})(?!\\w)")
+        return self._user_names.sub(self._user_placed, text)
 
     def _user_placed(self, match: re.Match[str]) -> str:
-        name = match["user"] or match["login"]
-        placeholder = self._users.get(name) or next(p for known, p in self._users.items() if _encoded(known) == name)
+        name, before = match[0], match.string[max(0, match.start() - 60) : match.start()]
+        placed = (
+            _USER_LEAD.search(before)
+            # Below another root than the system's a short name may be any directory.
+            or (len(name) >= 5 and _HOME_LEAD.search(before))
+            or (_HOST.match(match.string, match.end()) and _LOGIN_LEAD.search(before))
+        )
+        if not placed:
+            return name
         self.counts["user name"] += 1
-        again = match["gap"] + placeholder if match["gap"] else ""
-        return (match["lead"] or "") + placeholder + again
+        return self._users.get(name) or next(known for user, known in self._users.items() if _encoded(user) == name)
 
 
 @cache
@@ -556,17 +580,33 @@ def _is_secret(kind: str, value: str, *, quoted: bool, shell: bool = False) -> b
     return len(value) >= 8 and (shell or _mixed(value) or (len(value) >= 20 and value.lower() != value))
 
 
-def _kind(match: re.Match[str]) -> str:
-    if match["password"]:
-        return "passphrase" if match["password"].lower() == "passphrase" else "password"
-    return "secret" if match["secret"] else "key"
+def _kind(match: re.Match[str]) -> str | None:
+    """What kind of secret has such a name; None where the word is part of another name."""
+    name, before = match["name"], match.string[max(0, match.start("name") - 14) : match.start("name")]
+    match name.lower():
+        case "secret" | "credential":
+            return "secret"
+        case "token":
+            return None if before.lower().rstrip("_-").endswith(("next", "page")) else "secret"
+        case "auth":
+            return "secret" if before.endswith("_") else None
+        case "key" if _QUALIFIED_KEY.search(before):
+            return "secret"
+        case "key":
+            return "key" if name == "KEY" and before.endswith("_") else None
+        case "pass":
+            apart = before.endswith(("_", "-", '"', "'")) or (name == "PASS" and not before[-1:].isalpha())
+            return "password" if apart or (name == "Pass" and before[-1:].islower()) else None
+        case "passphrase":
+            return "passphrase"
+        case _:
+            return "password"
 
 
-def _value(match: re.Match[str]) -> str | None:
+def _value(match: re.Match[str], kind: str) -> str | None:
     """The secret that a name gives away; None when the value is none."""
-    value, kind, quoted = match["value"], _kind(match), match["quote"] is not None
-    name = match["password"] or match["secret"] or match["key"]
-    shell = not quoted and match["separator"] == "=" and (match[0].startswith("-") or name.isupper())
+    value, quoted = match["value"], match["quote"] is not None
+    shell = not quoted and match["separator"] == "=" and (match[0].startswith("-") or match["name"].isupper())
     if shell:
         value = value.rstrip(";,)&|")
     elif not quoted:

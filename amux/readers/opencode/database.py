@@ -1,0 +1,237 @@
+"""OpenCode's database, since 1.2: tables `session`, `message` and `part`, and of version 2 `session_v2` and `session_message`.
+
+Which generation a session belongs to is told by its own rows: 1.17 keeps notes about switched agents in `session_message`
+while its content is in `message`, the preview of version 2 has its content there under a row of `session`, and version 2
+leaves the tables of version 1 as they were. Columns come with every version. The session's own row is not written at
+every change: the end of an answer may be seen only in the rows below it.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from amux.model import Json
+from amux.readers._base import SessionRef
+from amux.readers._json import Record, at, decoded, dict_at, int_at, text_at
+from amux.readers._sqlite import columns, database_stamp, rows
+from amux.readers.opencode import projection
+from amux.readers.opencode.transcript import Entry, Stored
+
+SESSIONS = ("session_v2", "session")
+CONTENT = {"message": "count(*)", "part": "0", "session_message": "sum(type in ('user', 'assistant'))"}
+"""Tables below a session, and how many of their rows make it one that has content."""
+ROW_BYTES = 1024
+"""About what reading a row takes."""
+OWN = (
+    *("id", "project_id", "parent_id", "fork_session_id", "directory", "title", "version", "revert", "model"),
+    *("time_created", "time_updated", "time_archived"),
+)
+MAKERS = """
+    select m.session_id from session s join message m on m.session_id = s.id
+    where m.time_created = ? and s.id <> ? and m.time_created >= s.time_created and s.project_id is ?
+"""
+SPOKEN = frozenset({"user", "assistant"})
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The rows of one table that belong to a session: how many, how many of them are content, when the last one changed."""
+
+    count: int
+    latest: Any
+    content: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A session as the database lists it: which generation its content is of, and when it last changed."""
+
+    ref: SessionRef
+    generation: int
+    updated: int
+
+
+class Database:
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+        self.columns = {table: columns(db, table) for table in (*SESSIONS, *CONTENT)}
+        self.damage: sqlite3.Error | None = None
+
+    # Listing: one query for each table
+
+    def listed(self) -> Iterator[Listed]:
+        """Every session that has content. Raises sqlite3.Error, after what stands before the damage."""
+        below = {table: self.below(table) for table in CONTENT}
+        seen = set[str]()
+        for table in SESSIONS:
+            for row in self.own_rows(table):
+                id = row["id"]
+                held = {name: found.get(id) if found is not None else self.unknown for name, found in below.items()}
+                if (
+                    not isinstance(id, str)
+                    or not id
+                    or id in seen
+                    or not any(one and one.content for one in held.values())
+                ):
+                    continue
+                seen.add(id)
+                second = held["session_message"]
+                yield Listed(
+                    self.ref(row, held),
+                    2 if second and second.content else 1,
+                    int_at(row, "time_updated") or 0,
+                )
+
+    def own_rows(self, table: str, condition: str = "", values: Sequence[Any] = ()) -> Iterator[Record]:
+        known = [name for name in OWN if name in self.columns[table]]
+        if "id" in known:
+            yield from rows(self.db, f"select {', '.join(known)} from {table} {condition}", values)
+
+    def below(self, table: str) -> dict[Any, Below] | None:
+        """What each session has in a table; None where a damaged page keeps it from being told."""
+        if not self.columns[table]:
+            return {}
+        query = f"select session_id, count(*), max(time_updated), {CONTENT[table]} from {table} group by session_id"
+        try:
+            return {id: Below(count, latest, content) for id, count, latest, content in self.db.execute(query)}
+        except sqlite3.Error:
+            return None
+
+    @property
+    def unknown(self) -> Below:
+        return Below(1, database_stamp(self.path), 1)
+
+    def ref(self, row: Record, held: dict[str, Below | None]) -> SessionRef:
+        told = repr((self.path, sorted(row.items()), held)).encode("utf-8", "replace")
+        size = ROW_BYTES * sum(found.count for found in held.values() if found)
+        return SessionRef(row["id"], self.path, blake2b(told, digest_size=16).hexdigest(), size)
+
+    # Reading: one query for each table
+
+    def read(self, session_id: str) -> Stored:
+        """A session with its messages, as far as damaged pages let them be read. Raises sqlite3.Error."""
+        self.damage = None
+        table, row = self.own_row(session_id)
+        found = self.entries(session_id, frozen=table == "session_v2")
+        if not found and self.damage:
+            raise self.damage
+        return Stored(session_id, self.path, own_record(row), found)
+
+    def own_row(self, session_id: str) -> tuple[str, Record]:
+        for table in SESSIONS:
+            for row in self.own_rows(table, "where id = ?", (session_id,)):
+                return table, row
+        return "session", {}
+
+    def entries(self, session_id: str, *, frozen: bool) -> list[Entry]:
+        """The messages of a session in the order of the agent; `frozen`: what version 1 has of it is out of date."""
+        projected = self.rows_of("session_message", session_id)
+        spoken = any(row.get("type") in SPOKEN for row in projected)
+        second = (
+            [*projection.entries((str(row["id"]), str(row.get("type")), row["data"]) for row in projected)]
+            if spoken
+            else []
+        )
+        if second and frozen:
+            return second
+        return merged(second, self.messages(session_id))
+
+    def messages(self, session_id: str) -> list[Entry]:
+        parts: dict[Any, list[Record]] = {}
+        for row in self.rows_of("part", session_id):
+            parts.setdefault(row.get("message_id"), []).append({**row["data"], "id": row["id"]})
+        return [
+            Entry(str(row["id"]), row["data"], parts.get(row["id"], ())) for row in self.rows_of("message", session_id)
+        ]
+
+    def rows_of(self, table: str, session_id: str) -> list[Record]:
+        """The rows of a session in one table, in order, their data decoded; those without readable data are left out."""
+        if not self.columns[table]:
+            return []
+        found = [row for row in self.salvaged(f"select * from {table} where session_id = ?", session_id) if opened(row)]
+        return sorted(found, key=part_order if table == "part" else message_order)
+
+    def salvaged(self, query: str, session_id: str) -> Iterator[Record]:
+        """The rows that stand before a damaged page."""
+        try:
+            yield from rows(self.db, query, (session_id,))
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            self.damage = error
+
+    def parent(self, stored: Stored) -> str | None:
+        """The session a fork was made from: it holds every copied message and made the newest of them itself."""
+        if named := text_at(stored.info, "forkedFrom"):
+            return named
+        copied = [at(entry.info, "time", "created") for entry in stored.entries if stored.copied(entry)]
+        if not copied or not self.columns["message"]:
+            return None
+        asked = (max(copied), stored.id, stored.info.get("projectID"))
+        for (maker,) in self.db.execute(MAKERS, asked).fetchall():
+            times = self.db.execute("select time_created from message where session_id = ?", (maker,))
+            if set(copied).issubset(time for (time,) in times):
+                return str(maker)
+        return None
+
+    def raw(self, session_id: str) -> Json:
+        table, _ = self.own_row(session_id)
+        own = [*rows(self.db, f"select * from {table} where id = ?", (session_id,))]
+        return {
+            "session": {name: plain(value) for row in own for name, value in row.items()},
+            **{name: [plain_row(row) for row in self.rows_of(name, session_id)] for name in CONTENT},
+        }
+
+
+def opened(row: Record) -> bool:
+    """Decode a row's data, with the times of its columns where it has none itself; False when there is none to decode."""
+    data = decoded(row["data"]) if isinstance(row.get("data"), str | bytes) else None
+    row["data"] = data
+    if not isinstance(data, dict):
+        return False
+    if int_at(data, "time", "created") is None and "message_id" not in row:
+        data["time"] = {**dict_at(data, "time"), "created": row.get("time_created")}
+    return True
+
+
+def message_order(row: Record) -> tuple[int, int, str]:
+    return int_at(row, "seq") or 0, int_at(row, "time_created") or 0, str(row.get("id"))
+
+
+def part_order(row: Record) -> str:
+    return str(row.get("id"))
+
+
+def merged(second: list[Entry], first: list[Entry]) -> list[Entry]:
+    """Both generations of a session that the preview of version 2 and version 1 wrote in turns, each message once."""
+    known = {(entry.role, entry.created) for entry in second}
+    rest = [entry for entry in first if (entry.role, entry.created) not in known]
+    return sorted([*second, *rest], key=lambda entry: entry.created or EARLIEST) if second else rest
+
+
+def own_record(row: Record) -> Record:
+    """A session's row in the shape of the JSON files."""
+    return {
+        "title": row.get("title"),
+        "version": row.get("version"),
+        "directory": row.get("directory"),
+        "projectID": row.get("project_id"),
+        "parentID": row.get("parent_id"),
+        "forkedFrom": row.get("fork_session_id"),
+        "revert": decoded(plain(row.get("revert")) or ""),
+        "model": decoded(plain(row.get("model")) or ""),
+        "time": {name: row.get(f"time_{name}") for name in ("created", "updated", "archived")},
+    }
+
+
+def plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def plain_row(row: Record) -> Record:
+    return {name: plain(value) for name, value in row.items()}
