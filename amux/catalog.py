@@ -428,6 +428,19 @@ class Catalog:
         exact = [(agent, id) for agent, id in rows if id == prefix]
         return exact or [(agent, id) for agent, id in rows]
 
+    def short_id(self, agent: str, session_id: str, least: int) -> str:
+        """The beginning of an id that no other session of the agent has."""
+        among = ", ".join(str(no) for no, name in self.scopes.items() if name == agent)
+        beside = self.db.execute(
+            f"select max(id) from session where scope in ({among}) and id < :id union all"
+            f" select min(id) from session where scope in ({among}) and id > :id",
+            {"id": session_id},
+        )
+        shared = max(
+            len(os.path.commonprefix([session_id, other])) for (other,) in [*beside, ("",)] if other is not None
+        )
+        return session_id[: max(least, shared + 1)]
+
     def found(self, agent: str, session_id: str) -> "Found | None":
         """The row of one session and what reading it takes."""
         select = f"""

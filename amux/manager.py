@@ -17,6 +17,7 @@ from amux.readers._base import Host, Reader
 from amux.search import words
 
 SHORTEST_PREFIX = 4
+SHORT_ID = 8
 LATEST = "latest"
 Answer = TypeVar("Answer")
 
@@ -105,6 +106,10 @@ class SessionManager:
                 raise UnreadableSession(broken.path, broken.reason)
             raise SessionNotFound(agent, prefix)
         return found[0][1]
+
+    def short_ids(self, sessions: Iterable[SessionSummary]) -> dict[str, str]:
+        """For each unified id, the beginning of the native one that is enough to name it."""
+        return {one.unified_id: self.catalog.short_id(one.agent, one.session_id, SHORT_ID) for one in sessions}
 
     def about(self, agent: str) -> AgentStatus:
         """Where an agent's sessions were looked for, how many there are, and what can be done with them."""

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from amux import readers
+from amux.cost import Report
 from amux.manager import SessionManager
-from amux.model import Session, SessionSummary
+from amux.model import CostSummary, Session, SessionSummary
 from amux.query import Query
 from amux.readers._base import Host
 
@@ -70,6 +70,9 @@ class Case:
     def read(self, session_id: str) -> Session:
         return self.manager.get(self.agent, session_id)
 
+    def spent(self, report: Report | None = None) -> CostSummary:
+        return self.manager.total_cost(Query(agents=(self.agent,)), report=report)
+
     def files(self) -> dict[str, str]:
         """Every file of the home with its content and time, every directory with its entries."""
         found = {}
@@ -114,7 +117,7 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(autouse=True)
-def own_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's own cache, configuration or data."""
     where = tmp_path_factory.mktemp("own")
     monkeypatch.setenv("AMUX_CACHE_DIR", str(where / "cache"))
@@ -126,4 +129,3 @@ def own_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
         variable for variable in os.environ if variable.startswith(("CLAUDE", "CODEX", "GEMINI", "COPILOT"))
     ]:
         monkeypatch.delenv(variable)
-    yield

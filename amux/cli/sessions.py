@@ -12,7 +12,7 @@ from amux.cli import options
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
-from amux.output import emit, grids, note, write
+from amux.output import at_terminal, emit, grids, note, write
 from amux.query import Query, here
 
 app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
@@ -85,7 +85,12 @@ def list_(
         found = list(sessions.list(query))
         if limit and len(found) == limit and (total := sessions.count(query)) > limit:
             note(f"amux: {limit} of {total} sessions (--limit 0 for all)")
-    emit(found, as_json=json, view=grids.tree if tree else grids.sessions)
+
+    def by_day(shown: list[SessionSummary]) -> grids.Grid:
+        return grids.days(shown, sessions.short_ids(shown))
+
+    by_date = sort is ListOrder.date and at_terminal()
+    emit(found, as_json=json, view=grids.tree if tree else by_day if by_date else grids.sessions)
     options.note_skipped(sessions)
 
 

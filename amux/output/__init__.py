@@ -9,17 +9,21 @@ from amux.output.grids import Grid
 Value = TypeVar("Value")
 
 
+def at_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
 def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | str]) -> None:
     """The answer of a command: the value itself as JSON, or what people see of it."""
     if as_json:
         from amux.output.jsonout import dumps  # noqa: PLC0415 - orjson is needed for JSON alone
 
-        write(dumps(value, indent=sys.stdout.isatty()))
+        write(dumps(value, indent=at_terminal()))
         return
     shown = view(value)
     if isinstance(shown, str):
         write(shown.encode("utf-8", "replace"))
-    elif sys.stdout.isatty():
+    elif at_terminal():
         from amux.output import terminal  # noqa: PLC0415 - only tables at a terminal need Rich
 
         terminal.draw(shown)

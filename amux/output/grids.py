@@ -2,15 +2,14 @@
 
 import os
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from amux.cost import IN_TIME
 from amux.model import AgentStatus, CostRecord, CostSummary, SearchHit, SessionSummary
 from amux.output.plain import visible
-
-SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,9 @@ class Grid:
     when_empty: str = ""
     sections: Sequence[tuple[int, str]] = ()
     total: tuple[str, ...] | None = None
-    notes: Sequence[str] = field(default=())
+    bars: Sequence[float] = ()
+    """For each row how long its bar is, from 0 to 1; a pipe does not see them."""
+    notes: Sequence[str] = ()
     header: bool = True
 
     def plain(self) -> str:
@@ -142,6 +143,56 @@ def sessions(found: Sequence[SessionSummary]) -> Grid:
     )
 
 
+def days(found: Sequence[SessionSummary], short: Mapping[str, str], now: datetime | None = None) -> Grid:
+    """The sessions for a terminal: by day, with ids as short as can be and times as people say them."""
+    today = (now or datetime.now(UTC)).astimezone()
+    sections: list[tuple[int, str]] = []
+    for place, one in enumerate(found):
+        heading = day_heading(one.updated_at, today)
+        if not sections or sections[-1][1] != heading:
+            sections.append((place, heading))
+    return Grid(
+        columns=("AGENT", "ID", "UPDATED", "TURNS", "USD", "PROJECT", "", "TITLE"),
+        right=frozenset({"TURNS", "USD"}),
+        flexible="TITLE",
+        drop=("PROJECT", "TURNS", "USD"),
+        when_empty="No sessions.",
+        header=False,
+        sections=sections,
+        rows=[
+            (
+                one.agent,
+                short[one.unified_id],
+                clock(one.updated_at, today),
+                turns(one.turn_count),
+                usd(one.cost),
+                project(one.cwd),
+                mark(one),
+                title(one) + ("  (archived)" if one.archived else ""),
+            )
+            for one in found
+        ],
+    )
+
+
+def day_heading(time: datetime, today: datetime) -> str:
+    local = time.astimezone(today.tzinfo)
+    gone = (today.date() - local.date()).days
+    if gone in (0, 1):
+        return ("Today", "Yesterday")[gone]
+    return local.strftime("%A, %-d %B" if gone < 300 else "%-d %B %Y")
+
+
+def clock(time: datetime, today: datetime) -> str:
+    """How long ago today, else the time of day."""
+    local = time.astimezone(today.tzinfo)
+    return ago(time, today) if local.date() == today.date() else local.strftime("%H:%M")
+
+
+def turns(number: int) -> str:
+    return "1 turn" if number == 1 else f"{number} turns"
+
+
 def mark(session: SessionSummary) -> str:
     """⑂ for a fork, ↳ for a sub-agent."""
     return "↳" if session.kind == "subagent" else "⑂" if session.forked_from else ""
@@ -168,23 +219,103 @@ def hits(found: Sequence[SearchHit]) -> Grid:
     )
 
 
-def costs(report: CostSummary) -> Grid:
+NUMBERS = ("SESSIONS", "CALLS", "FRESH", "CACHED", "WRITTEN", "OUTPUT", "THINKING", "USD")
+TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "thinking_tokens")
+
+
+def costs(report: CostSummary, groups: Sequence[str], zone: str) -> Grid:
     rows = list((report.breakdowns or {}).values())
-    names = list(rows[0].keys) if rows else ["agent"]
-    numbers = ("SESSIONS", "CALLS", "FRESH", "CACHED", "WRITTEN", "OUTPUT", "THINKING", "USD")
-    lines = [tuple(visible(one.keys[name]) for name in names) + sums(one) for one in rows]
+    in_time = groups[0] in IN_TIME
+    most = max((row.total_usd or Decimal(0) for row in rows), default=Decimal(0))
     return Grid(
-        columns=(*(name.upper() for name in names), *numbers),
-        right=frozenset(numbers),
-        flexible=names[-1].upper(),
-        drop=("THINKING", "WRITTEN", "CALLS"),
+        columns=(*(name.upper() for name in groups), *NUMBERS),
+        right=frozenset(NUMBERS),
+        flexible="" if in_time else groups[-1].upper(),
+        drop=("THINKING", "WRITTEN", "SESSIONS", "CALLS", "CACHED"),
         when_empty="No calls.",
-        rows=lines,
-        total=("total", *[""] * (len(names) - 1), *sums(report)),
-        notes=[
-            f"no price known: {visible(model)} ({count(tokens)} tokens)" for model, tokens in report.unpriced.items()
-        ],
+        rows=[tuple(shown(name, row.keys[name]) for name in groups) + sums(row) for row in rows],
+        bars=[float((row.total_usd or 0) / most) for row in rows] if in_time and most else (),
+        total=("total", *[""] * (len(groups) - 1), *sums(report)),
+        notes=cost_notes(report, zone if in_time else None),
     )
+
+
+def shown(dimension: str, key: str) -> str:
+    return tilde(key) if dimension == "project" else visible(key)
+
+
+def cost_notes(report: CostSummary, zone: str | None) -> list[str]:
+    """What one should know to trust the numbers: where they come from, what is missing in them."""
+    notes = []
+    if report.recorded_usd is not None and report.estimated_usd is not None:
+        notes.append(
+            f"{money(report.recorded_usd, estimated=False)} recorded, {money(report.estimated_usd, estimated=True)} estimated"
+        )
+    if report.prices:
+        notes.append(f"estimates: prices of {report.prices.date} ({report.prices.source} {report.prices.version})")
+    if report.approximate:
+        notes.append("approximate: some agents keep only totals, which are priced at the base tier")
+    if report.unpriced:
+        models = ", ".join(f"{visible(model)} ({count(tokens)} tokens)" for model, tokens in report.unpriced.items())
+        notes.append(f"no price known: {models}")
+    if zone:
+        notes.append(f"days of {zone}")
+    return notes
+
+
+def cost_csv(report: CostSummary) -> str:
+    """The rows for a spreadsheet: exact numbers, one line a row, no total."""
+    import csv  # noqa: PLC0415 - two modules that only this needs
+    import io  # noqa: PLC0415
+
+    rows = list((report.breakdowns or {}).values())
+    names = list(rows[0].keys) if rows else []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, "sessions", "calls", *TOKENS, "usd", "source"])
+    for row in rows:
+        keys = [spreadsheet(row.keys[name]) for name in names]
+        numbers = [getattr(row, name) for name in ("session_count", "call_count", *TOKENS)]
+        amount = f"{row.total_usd:.6f}" if row.total_usd is not None else None
+        writer.writerow([*keys, *numbers, amount, row.source])
+    return text.getvalue()
+
+
+def spreadsheet(text: str) -> str:
+    """A cell that a spreadsheet does not take for a formula: model ids and directories are untrusted."""
+    return "'" + text if text.startswith(("=", "+", "-", "@", "\t")) else visible(text)
+
+
+BLOCKS = "█▓▒░▞▚▤▥"
+CHART_WIDTH = 60
+
+
+def chart(report: CostSummary) -> str:
+    """Bars over time, stacked by what the second group is; each series has a pattern of its own."""
+    rows = list((report.breakdowns or {}).values())
+    if not rows:
+        return "No calls."
+    time, stacked = rows[0].keys
+    series: dict[str, Decimal] = {}
+    bars: dict[str, dict[str, Decimal]] = {}
+    for row in rows:
+        amount = row.total_usd or Decimal(0)
+        series[row.keys[stacked]] = series.get(row.keys[stacked], Decimal(0)) + amount
+        bars.setdefault(row.keys[time], {})[row.keys[stacked]] = amount
+    names = sorted(series, key=lambda name: (-series[name], name))
+    most = max(sum(bar.values()) for bar in bars.values()) or Decimal(1)
+    lines = [bar_line(label, bars[label], names, most) for label in sorted(bars)]
+    legend = "  ".join(f"{BLOCKS[place % len(BLOCKS)]} {visible(name)}" for place, name in enumerate(names))
+    return "\n".join([legend, *lines])
+
+
+def bar_line(label: str, bar: dict[str, Decimal], names: Sequence[str], most: Decimal) -> str:
+    drawn, before = "", Decimal(0)
+    for place, name in enumerate(names):
+        # Ends are rounded, not lengths: the whole bar is as long as its sum.
+        start, before = before, before + bar.get(name, Decimal(0))
+        drawn += BLOCKS[place % len(BLOCKS)] * (round(before / most * CHART_WIDTH) - round(start / most * CHART_WIDTH))
+    return f"{label:10}  {money(before, estimated=False):>10}  {drawn}"
 
 
 def sums(of: CostSummary | object) -> tuple[str, ...]:
@@ -255,8 +386,7 @@ def branch(
 ) -> None:
     kind = "sub-agent: " if one.kind == "subagent" else "fork: " if one.forked_from else ""
     cost = usd(one.cost) if one.kind == "main" else f"in the above: {usd(one.cost)}"
-    turns = "1 turn" if one.turn_count == 1 else f"{one.turn_count} turns"
-    rows.append((f"{lead}{visible(one.unified_id)}  {kind}{title(one)}", turns, cost))
+    rows.append((f"{lead}{visible(one.unified_id)}  {kind}{title(one)}", turns(one.turn_count), cost))
     # A session is drawn once: what hangs below it is taken out, so that a loop of links ends.
     forks = children.pop((one.agent, one.session_id), [])
     for place, child in enumerate(forks):

@@ -617,7 +617,7 @@ def _value(match: re.Match[str], kind: str) -> str | None:
         return value
     secret = _is_secret(kind, value, quoted=quoted, shell=shell)
     if match["weak"]:
-        secret = secret and (_random(value) or (kind == "password" and _mixed(value)))
+        secret = secret and (_random(value) or (kind == "password" and match["weak"] != "," and _mixed(value)))
     return value if secret else None
 
 

@@ -1,18 +1,22 @@
 """Drawing with Rich: no other module imports it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from amux.catalog import Progress as Filled
-from amux.output.grids import Grid, width
+from amux.output.grids import Grid, padded, width
 
+MARGIN = "  "
+FAINT = frozenset({"UPDATED", "TURNS"})
 NARROWEST_FLEXIBLE = 24
+SHORTEST_BAR, LONGEST_BAR = 6, 40
+WORTH_SHOWING = 20_000_000
+"""Bytes: less is read before a bar could be seen."""
 HUES = (
     "cyan",
     "green",
@@ -28,66 +32,101 @@ HUES = (
 
 
 def draw(grid: Grid) -> None:
-    console = Console(highlight=False, soft_wrap=False)
+    console = Console(highlight=False)
     if not grid.rows:
         console.print(Text(grid.when_empty))
         return
-    fitted = fit(grid, console.width)
-    table = Table(
-        box=box.SIMPLE_HEAD if grid.header else None,
-        show_edge=False,
-        pad_edge=False,
-        show_header=grid.header,
-        show_footer=False,
-    )
-    for name in fitted.columns:
-        flexible = name == grid.flexible
-        table.add_column(
-            Text(name),
-            justify="right" if name in grid.right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if flexible else None,
-        )
+    for line in lines(grid, console.width):
+        console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def lines(grid: Grid, columns: int) -> Iterator[Text]:
+    """The table line by line: two blanks between columns, no frames, nothing wider than the terminal."""
+    shown = fit(grid, columns - len(MARGIN))
+    widths = column_widths(shown, columns - len(MARGIN))
+    room = min(LONGEST_BAR, columns - len(MARGIN) - sum(widths) - 2 * len(widths)) if grid.bars else 0
+    if grid.header:
+        yield Text(MARGIN) + joined(shown.columns, shown, widths, style="dim")
     headings = dict(grid.sections)
-    for place, row in enumerate(fitted.rows):
+    for place, row in enumerate(shown.rows):
         if place in headings:
-            table.add_row(Text(headings[place], style="bold"))
-        table.add_row(*map(cell, row, fitted.columns))
-    if fitted.total:
-        table.add_section()
-        table.add_row(*(Text(text, style="bold") for text in fitted.total))
-    console.print(table)
-    for line in grid.notes:
-        console.print(Text(line, style="dim"))
+            yield Text(headings[place], style="bold")
+        line = Text(MARGIN) + joined(row, shown, widths)
+        yield line + Text("  " + "▇" * round(grid.bars[place] * room), style="cyan") if room >= SHORTEST_BAR else line
+    if shown.total:
+        yield Text(MARGIN) + joined(shown.total, shown, widths, style="bold")
+    for note in grid.notes:
+        yield Text(MARGIN + note, style="dim")
 
 
-def cell(text: str, column: str) -> Text:
+def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:
+    cells = [
+        cell(padded(cut(text, size), size, right=name in grid.right), name, style)
+        for text, size, name in zip(row, widths, grid.columns, strict=True)
+    ]
+    return Text("  ").join(cells)
+
+
+def cell(text: str, column: str, style: str) -> Text:
     """A cell: agents in one hue each, estimates and what is unknown dim."""
+    if style:
+        return Text(text, style=style)
     if column == "AGENT":
-        return Text(text, style=HUES[sum(map(ord, text)) % len(HUES)])
-    return Text(text, style="dim" if text.startswith("~$") or text == "–" else "")
+        return Text(text, style=hue(text.strip()))
+    return Text(text, style="dim" if column in FAINT or text.strip().startswith("~$") or text.strip() == "–" else "")
+
+
+def hue(agent: str) -> str:
+    return HUES[sum(map(ord, agent)) % len(HUES)]
+
+
+def cut(text: str, size: int) -> str:
+    """A text that fits, with … where something is missing."""
+    if width(text) <= size:
+        return text
+    kept = ""
+    for one in text:
+        if width(kept + one) > size - 1:
+            break
+        kept += one
+    return kept + "…"
+
+
+def column_widths(grid: Grid, columns: int) -> list[int]:
+    """As wide as the longest cell; the flexible column has what is left."""
+    rows = [*([grid.columns] if grid.header else []), *grid.rows, *([grid.total] if grid.total else [])]
+    natural = [max(width(row[place]) for row in rows) for place in range(len(grid.columns))]
+    if grid.flexible in grid.columns:
+        place = grid.columns.index(grid.flexible)
+        others = sum(natural) - natural[place] + 2 * (len(natural) - 1)
+        natural[place] = max(min(natural[place], columns - others), 8)
+    return natural
 
 
 def fit(grid: Grid, columns: int) -> Grid:
     """The grid without the columns that a narrow terminal has no room for."""
-    kept = list(grid.columns)
-    lines = [*grid.rows, *([grid.total] if grid.total else [])]
-
-    def needed() -> int:
-        fixed = [place for place, name in enumerate(grid.columns) if name in kept and name != grid.flexible]
-        widths = [max(width(grid.columns[place]), *(width(line[place]) for line in lines)) for place in fixed]
-        return sum(widths) + 2 * len(widths) + (NARROWEST_FLEXIBLE if grid.flexible else 0)
-
+    shown = grid
     for name in grid.drop:
-        if needed() <= columns:
+        least = NARROWEST_FLEXIBLE if grid.flexible else 0
+        place = shown.columns.index(grid.flexible) if grid.flexible else None
+        widths = [least if number == place else size for number, size in enumerate(column_widths(shown, 10**6))]
+        if sum(widths) + 2 * (len(widths) - 1) <= columns:
             break
-        kept.remove(name)
-    places = [place for place, name in enumerate(grid.columns) if name in kept]
-    return Grid(
-        columns=tuple(grid.columns[place] for place in places),
-        rows=[tuple(row[place] for place in places) for row in grid.rows],
-        total=tuple(grid.total[place] for place in places) if grid.total else None,
+        shown = without(shown, name)
+    return shown
+
+
+def without(grid: Grid, name: str) -> Grid:
+    gone = grid.columns.index(name)
+
+    def kept(row: tuple[str, ...]) -> tuple[str, ...]:
+        return (*row[:gone], *row[gone + 1 :])
+
+    return replace(
+        grid,
+        columns=kept(grid.columns),
+        rows=[kept(row) for row in grid.rows],
+        total=kept(grid.total) if grid.total else None,
     )
 
 
@@ -102,16 +141,16 @@ def filling() -> Callable[[Filled], None]:
         transient=True,
         refresh_per_second=5,
     )
-    started: list[int] = []
+    started: list[TaskID] = []
 
     def report(filled: Filled) -> None:
-        if filled.bytes < 20_000_000:
+        if filled.bytes < WORTH_SHOWING:
             return
-        shown = {"sessions": f"{filled.done:,} of {filled.sessions:,}", "megabytes": f"{filled.bytes / 1e6:,.0f} MB"}
+        sessions, megabytes = f"{filled.done:,} of {filled.sessions:,}", f"{filled.bytes / 1e6:,.0f} MB"
         if not started:
             bar.start()
-            started.append(bar.add_task("", total=filled.bytes, **shown))
-        bar.update(started[0], completed=filled.done_bytes, **shown)
+            started.append(bar.add_task("", total=filled.bytes, sessions=sessions, megabytes=megabytes))
+        bar.update(started[0], completed=filled.done_bytes, sessions=sessions, megabytes=megabytes)
         if filled.done == filled.sessions:
             bar.stop()
             started.clear()

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from amux import readers
+from amux.cost import Report
 from amux.model import CostRecord
+from amux.query import Query
 
 TOKENS = {
     "input": "input_tokens",
@@ -123,7 +125,7 @@ def test_tool_calls_and_outputs_come_back(case):
 
 
 def test_usage_and_money_are_its_own(case):
-    report = case.manager.total_cost(group_by=("session",)).breakdowns or {}
+    report = case.spent(Report(group_by=("session",), mode="native")).breakdowns or {}
     families: dict[str, list[dict[str, Any]]] = {}
     for truth in case.sessions:
         families.setdefault(truth["parent"] or truth["id"], []).append(truth)
@@ -133,9 +135,9 @@ def test_usage_and_money_are_its_own(case):
         if not known:
             assert spent is None
             continue
-        for name in TOKENS:
+        for name, field in TOKENS.items():
             if all(usage[name] is not None for usage in known):
-                assert (getattr(spent, TOKENS[name], None) or 0) == sum(usage[name] for usage in known), (main, name)
+                assert (getattr(spent, field, None) or 0) == sum(usage[name] for usage in known), (main, name)
         if all(truth["calls"] is not None for truth in members):
             assert (spent.call_count if spent else 0) == sum(truth["calls"] for truth in members)
         paid = [truth["usd"] for truth in members if truth["usd"] is not None]
@@ -160,7 +162,7 @@ def test_what_cannot_be_told_is_unknown(case):
 def test_each_call_counts_once_over_the_home(case):
     total = case.truth.get("total")
     if total:
-        same_tokens(case.manager.total_cost(), total)
+        same_tokens(case.spent(), total)
 
 
 def test_times_are_there_and_in_order(case):
@@ -214,7 +216,7 @@ def test_the_home_stays_as_it_was(corpus, tmp_path):
         before = case.files()
         for summary in case.listed(subagents=True).values():
             case.manager.get(case.agent, summary.session_id, raw=True)
-        case.manager.search("marmalade")
-        case.manager.total_cost()
+        case.manager.search("marmalade", Query(agents=(case.agent,)))
+        case.spent()
 
         assert case.files() == before

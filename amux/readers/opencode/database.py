@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 from amux.model import Json
 from amux.readers._base import SessionRef
-from amux.readers._json import Record, at, decoded, dict_at, int_at, text_at
+from amux.readers._json import Record, decoded, dict_at, int_at, text_at
 from amux.readers._sqlite import columns, database_stamp, rows
 from amux.readers.opencode import projection
-from amux.readers.opencode.transcript import Entry, Stored
+from amux.readers.opencode.records import Entry, Stored
 
 SESSIONS = ("session_v2", "session")
 CONTENT = {"message": "count(*)", "part": "0", "session_message": "sum(type in ('user', 'assistant'))"}
@@ -67,25 +68,16 @@ class Database:
     def listed(self) -> Iterator[Listed]:
         """Every session that has content. Raises sqlite3.Error, after what stands before the damage."""
         below = {table: self.below(table) for table in CONTENT}
+        untold = Below(1, database_stamp(self.path), 1)
         seen = set[str]()
-        for table in SESSIONS:
-            for row in self.own_rows(table):
-                id = row["id"]
-                held = {name: found.get(id) if found is not None else self.unknown for name, found in below.items()}
-                if (
-                    not isinstance(id, str)
-                    or not id
-                    or id in seen
-                    or not any(one and one.content for one in held.values())
-                ):
-                    continue
+        for row in chain.from_iterable(map(self.own_rows, SESSIONS)):
+            id = row["id"]
+            held = {table: untold if found is None else found.get(id) for table, found in below.items()}
+            if isinstance(id, str) and id and id not in seen and any(one and one.content for one in held.values()):
                 seen.add(id)
                 second = held["session_message"]
-                yield Listed(
-                    self.ref(row, held),
-                    2 if second and second.content else 1,
-                    int_at(row, "time_updated") or 0,
-                )
+                generation = 2 if second and second.content else 1
+                yield Listed(self.ref(row, held), generation, int_at(row, "time_updated") or 0)
 
     def own_rows(self, table: str, condition: str = "", values: Sequence[Any] = ()) -> Iterator[Record]:
         known = [name for name in OWN if name in self.columns[table]]
@@ -101,10 +93,6 @@ class Database:
             return {id: Below(count, latest, content) for id, count, latest, content in self.db.execute(query)}
         except sqlite3.Error:
             return None
-
-    @property
-    def unknown(self) -> Below:
-        return Below(1, database_stamp(self.path), 1)
 
     def ref(self, row: Record, held: dict[str, Below | None]) -> SessionRef:
         told = repr((self.path, sorted(row.items()), held)).encode("utf-8", "replace")
@@ -132,21 +120,16 @@ class Database:
         """The messages of a session in the order of the agent; `frozen`: what version 1 has of it is out of date."""
         projected = self.rows_of("session_message", session_id)
         spoken = any(row.get("type") in SPOKEN for row in projected)
-        second = (
-            [*projection.entries((str(row["id"]), str(row.get("type")), row["data"]) for row in projected)]
-            if spoken
-            else []
-        )
-        if second and frozen:
-            return second
-        return merged(second, self.messages(session_id))
+        second = [*projection.entries(projected)] if spoken else []
+        return second if second and frozen else merged(second, self.messages(session_id))
 
     def messages(self, session_id: str) -> list[Entry]:
         parts: dict[Any, list[Record]] = {}
         for row in self.rows_of("part", session_id):
-            parts.setdefault(row.get("message_id"), []).append({**row["data"], "id": row["id"]})
+            parts.setdefault(row.get("message_id"), []).append({**row["data"], "id": row.get("id")})
         return [
-            Entry(str(row["id"]), row["data"], parts.get(row["id"], ())) for row in self.rows_of("message", session_id)
+            Entry(str(row.get("id")), row["data"], parts.get(row.get("id"), ()))
+            for row in self.rows_of("message", session_id)
         ]
 
     def rows_of(self, table: str, session_id: str) -> list[Record]:
@@ -169,13 +152,14 @@ class Database:
         """The session a fork was made from: it holds every copied message and made the newest of them itself."""
         if named := text_at(stored.info, "forkedFrom"):
             return named
-        copied = [at(entry.info, "time", "created") for entry in stored.entries if stored.copied(entry)]
+        times = [int_at(entry.info, "time", "created") for entry in stored.entries if stored.copied(entry)]
+        copied = {time for time in times if time is not None}
         if not copied or not self.columns["message"]:
             return None
         asked = (max(copied), stored.id, stored.info.get("projectID"))
         for (maker,) in self.db.execute(MAKERS, asked).fetchall():
-            times = self.db.execute("select time_created from message where session_id = ?", (maker,))
-            if set(copied).issubset(time for (time,) in times):
+            held = self.db.execute("select time_created from message where session_id = ?", (maker,))
+            if copied.issubset(time for (time,) in held):
                 return str(maker)
         return None
 
@@ -190,8 +174,7 @@ class Database:
 
 def opened(row: Record) -> bool:
     """Decode a row's data, with the times of its columns where it has none itself; False when there is none to decode."""
-    data = decoded(row["data"]) if isinstance(row.get("data"), str | bytes) else None
-    row["data"] = data
+    data = row["data"] = value_of(row.get("data"))
     if not isinstance(data, dict):
         return False
     if int_at(data, "time", "created") is None and "message_id" not in row:
@@ -223,10 +206,14 @@ def own_record(row: Record) -> Record:
         "projectID": row.get("project_id"),
         "parentID": row.get("parent_id"),
         "forkedFrom": row.get("fork_session_id"),
-        "revert": decoded(plain(row.get("revert")) or ""),
-        "model": decoded(plain(row.get("model")) or ""),
+        "revert": value_of(row.get("revert")),
+        "model": value_of(row.get("model")),
         "time": {name: row.get(f"time_{name}") for name in ("created", "updated", "archived")},
     }
+
+
+def value_of(column: Any) -> Any:
+    return decoded(column) if isinstance(column, str | bytes) else None
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from amux.errors import UnreadableSession
 from amux.model import Json
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers._json import Record, at, dict_at, document, list_at, text_at
-from amux.readers.opencode.transcript import Entry, Stored
+from amux.readers.opencode.records import Entry, Stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ includes reasoning, and a compaction has usage of its own from 2.0 on.
 from collections.abc import Iterable, Iterator
 
 from amux.readers._json import Record, at, dict_at, list_at, text_at
-from amux.readers.opencode.transcript import Entry
+from amux.readers.opencode.records import Entry
 
 
-def entries(rows: Iterable[tuple[str, str, Record]]) -> Iterator[Entry]:
-    """The messages of a session; each row is its id, its type and its data."""
-    for id, kind, data in rows:
-        match kind:
+def entries(rows: Iterable[Record]) -> Iterator[Entry]:
+    """The messages of a session from its rows, whose data is decoded."""
+    for row in rows:
+        id, data = str(row.get("id")), dict_at(row, "data")
+        match row.get("type"):
             case "user":
                 yield Entry(id, {"role": "user", "time": data.get("time")}, [*prompt_parts(data)])
             case "assistant":

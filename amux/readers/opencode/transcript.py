@@ -12,56 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from amux.model import Attachment, Charge, Message, Session, ToolCall, ToolResult, Usage
+from amux.model import Attachment, Charge, Message, Session, ToolCall, ToolResult
 from amux.readers import _base
-from amux.readers._json import Record, at, dict_at, int_at, list_at, text_at, time_at, usd_at
+from amux.readers._json import Record, at, dict_at, int_at, list_at, text_at, time_at
+from amux.readers.opencode.charges import calls, charge
+from amux.readers.opencode.records import Entry, Stored
 
 UNTITLED = re.compile(r"(new|child) session - \d{4}-\d\d-\d\dT[\d:.]+Z( \(fork #\d+\))?", re.IGNORECASE)
 """Titles the program gives until the model made one."""
-NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-CACHE_APART = (1, 0, 98)
-"""1.0.61 still counted cached input as input, 1.0.98 does not."""
-ALWAYS_APART = frozenset({"anthropic", "google-vertex-anthropic", "amazon-bedrock"})
-"""Providers that never count cached input as input."""
-TOKENS = (("input",), ("output",), ("reasoning",), ("cache", "read"), ("cache", "write"))
 CONTENT = frozenset({"text", "reasoning", "tool", "file"})
 ABORTED = frozenset({"MessageAbortedError", "aborted"})
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One stored message and its parts in order; `reasoning_apart` when its output is known not to include reasoning."""
-
-    id: str
-    info: Record
-    parts: Sequence[Record] = ()
-    reasoning_apart: bool = False
-
-    @property
-    def role(self) -> str | None:
-        return text_at(self.info, "role")
-
-    @property
-    def created(self) -> datetime | None:
-        return time_at(self.info, "time", "created")
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A session as a store has it, whichever era: its own record in the shape of the JSON files, and its messages."""
-
-    id: str
-    path: str
-    info: Record
-    entries: Sequence[Entry]
-
-    @property
-    def created(self) -> datetime | None:
-        return time_at(self.info, "time", "created")
-
-    def copied(self, entry: Entry) -> bool:
-        """Whether a fork took the message from its parent: copies keep their time, which is before the fork's own."""
-        return bool(self.created and entry.created and entry.created < self.created)
 
 
 @dataclass(slots=True)
@@ -205,25 +165,6 @@ def steps(parts: Sequence[Record]) -> list[list[Record]]:
     return found
 
 
-def calls(entry: Entry, found: Sequence[Sequence[Record]]) -> list[Record | None]:
-    """For each step the record of what its call took; None where nothing was recorded: killed, refused, no call at all.
-
-    Only a message of several steps needs their own records; for others the message has it, unless the program died
-    before it wrote it there.
-    """
-    ends = [next((part for part in step if part.get("type") == "step-finish" and spent(part)), None) for step in found]
-    finished = [number for number, end in enumerate(ends) if end]
-    if len(finished) < 2 and spent(entry.info):
-        taken: list[Record | None] = [None] * len(found)
-        taken[finished[0] if finished else -1] = entry.info
-        return taken
-    return ends
-
-
-def spent(record: Record) -> bool:
-    return any(int_at(record, "tokens", *path) for path in TOKENS) or bool(usd_at(record, "cost"))
-
-
 def said(entry: Entry, step: Sequence[Record]) -> Iterator[Message]:
     content = "\n\n".join(texts(step))
     if entry.info.get("summary") is True:
@@ -302,61 +243,3 @@ def failure(entry: Entry) -> Message | None:
     if name in ABORTED:
         return Message("system", text, time, event="interrupt")
     return Message("system", text, time, is_error=True, event="error")
-
-
-# Charges
-
-
-def charge(stored: Stored, entry: Entry, call: Record, time: datetime | None, number: int, place: int | None) -> Charge:
-    return Charge(
-        key=key(stored, entry, call, number),
-        usage=usage(stored, entry, call),
-        at=time,
-        model=text_at(entry.info, "modelID"),
-        provider=text_at(entry.info, "providerID"),
-        usd=usd_at(call, "cost"),
-        claim="copied" if stored.copied(entry) else "own",
-        message=place,
-    )
-
-
-def key(stored: Stored, entry: Entry, call: Record, number: int) -> str:
-    """What a copy in a fork keeps; ids are new there."""
-    if entry.created is None:
-        return f"{stored.id} {entry.id} {number}"
-    times = (at(entry.info, "time", "created"), at(entry.info, "time", "completed"))
-    names = (text_at(entry.info, "providerID"), text_at(entry.info, "modelID"))
-    return " ".join(map(str, (*times, *names, *(int_at(call, "tokens", *path) for path in TOKENS), number)))
-
-
-def usage(stored: Stored, entry: Entry, call: Record) -> Usage:
-    fresh, output, reasoning, read, written = (int_at(call, "tokens", *path) for path in TOKENS)
-    if fresh is not None and read and counts_cache_as_input(stored, entry, call):
-        fresh -= read
-    if output is not None and reasoning and (entry.reasoning_apart or counts_reasoning_apart(call)):
-        output += reasoning
-    return Usage(fresh, output, reasoning, read, written)
-
-
-def counts_cache_as_input(stored: Stored, entry: Entry, call: Record) -> bool:
-    """Versions up to 1.0.61 did, unless the provider itself counts apart; only such providers report writes."""
-    tokens = dict_at(call, "tokens")
-    version = NUMBER.match(text_at(stored.info, "version") or "")
-    if entry.reasoning_apart or "total" in tokens or not version:
-        return False
-    return (
-        tuple(map(int, version.groups())) < CACHE_APART
-        and text_at(entry.info, "providerID") not in ALWAYS_APART
-        and not int_at(tokens, "cache", "write")
-        and (int_at(tokens, "input") or 0) >= (int_at(tokens, "cache", "read") or 0)
-    )
-
-
-def counts_reasoning_apart(call: Record) -> bool:
-    """Whether `output` leaves reasoning out: since 1.14 it does. `total` is nearer to the sum that was meant."""
-    total = int_at(call, "tokens", "total")
-    fresh, output, reasoning, read, written = (int_at(call, "tokens", *path) or 0 for path in TOKENS)
-    if total is None:
-        return reasoning > output
-    included = fresh + output + read + written
-    return abs(total - included) > abs(total - included - reasoning)

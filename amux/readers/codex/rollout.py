@@ -1,0 +1,133 @@
+"""One rollout file as lines of one shape, whichever version wrote it.
+
+Up to 0.1.2505 (TypeScript) a file is one JSON document, `{session, items}`; from 0.8 a header line and bare items; from
+0.34 lines of `{timestamp, type, payload}`; from 0.149 the same with an `ordinal` that a fork's or revert's file
+continues. `.jsonl.zst` is a whole file compressed by codex itself after a week.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from amux.errors import UnreadableSession
+from amux.readers._json import Record, at, decoded, document, int_at, list_at, located, text_at
+from amux.readers.codex.store import PACKED
+
+META, ITEM, EVENT, BREAK = "session_meta", "response_item", "event_msg", "break"
+LONGEST_LINE = 2**28
+"""A compressed file of a few kilobytes can hold a line of any length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record in the shape of today's. `summary` marks what a compaction call answered; `offset` is its place in bytes."""
+
+    kind: str
+    payload: Record
+    time: str | None = None
+    ordinal: int | None = None
+    offset: int = 0
+    summary: bool = False
+
+    @property
+    def event(self) -> str | None:
+        """The kind of event this line tells of."""
+        return text_at(self.payload, "type") if self.kind == EVENT else None
+
+
+def lines(path: str) -> list[Line]:
+    """Raises UnreadableSession, also when there is not one record in the file."""
+    if path.endswith(".json"):
+        found = [(0, record) for record in items(path)]
+    else:
+        found = list(unpacked(path) if path.endswith(PACKED) else located(path))
+    if not found:
+        raise UnreadableSession(path, "there is no record in it")
+    return [line for offset, record in found for line in lines_of(record, offset)]
+
+
+def raw(path: str) -> Any:
+    """The records of a file as they are; a file that is one document, as that document."""
+    if path.endswith(".json"):
+        return document(path)
+    return [record for _, record in (unpacked(path) if path.endswith(PACKED) else located(path))]
+
+
+def lines_of(record: Record, offset: int) -> Iterator[Line]:
+    kind, payload, time = record.get("type"), record.get("payload"), text_at(record, "timestamp")
+    if isinstance(kind, str) and isinstance(payload, dict):
+        marked = at(record, "metadata", "compaction_output") is True
+        yield Line(kind, payload, time, int_at(record, "ordinal"), offset, marked)
+    elif isinstance(record.get("message"), dict):
+        yield Line(ITEM, record["message"], time, offset=offset)
+    elif text_at(record, "role") or (isinstance(kind, str) and kind.endswith(("reasoning", "_call", "_output"))):
+        yield Line(ITEM, record, time, offset=offset)
+    elif record.get("record_type") == "state":
+        # Written before and after the items of each call.
+        yield Line(BREAK, {}, offset=offset)
+    elif kind is None and text_at(record, "id"):
+        yield Line(META, record, time, offset=offset)
+
+
+# One JSON document
+
+
+def items(path: str) -> Iterator[Record]:
+    """Header and items of a document; of one that is cut short, those that stand whole in it."""
+    content = bytes_of(path)
+    whole = decoded(content)
+    if isinstance(whole, dict):
+        found = [whole.get("session"), *list_at(whole, "items")]
+    else:
+        found = whole if isinstance(whole, list) else list(whole_objects(content.decode("utf-8", "replace")))
+    for item in found:
+        if isinstance(item, dict):
+            yield item
+            if str(item.get("type")).endswith("_output"):
+                # The TypeScript version let the model call one tool at a time: an output ends a response.
+                yield {"record_type": "state"}
+
+
+def bytes_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
+
+
+def whole_objects(text: str) -> Iterator[Any]:
+    place, decoder = text.find("{") + 1, json.JSONDecoder(strict=False)
+    with suppress(ValueError, RecursionError):
+        while (start := text.find("{", place)) >= 0:
+            found, place = decoder.raw_decode(text, start)
+            yield found
+
+
+# Compressed
+
+
+def unpacked(path: str) -> Iterator[tuple[int, Record]]:
+    """The records of a compressed file that stand before any damage in it, each with its offset when unpacked."""
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd  # noqa: PLC0415 - few stores hold such a file
+        else:
+            from backports import zstd  # noqa: PLC0415
+    except ImportError as error:
+        raise UnreadableSession(path, "it is compressed, and the package backports.zstd is not installed") from error
+    offset = 0
+    try:
+        with zstd.open(path, "rb") as file:
+            while line := file.readline(LONGEST_LINE):
+                record = decoded(line) if len(line) > 1 else None
+                if isinstance(record, dict):
+                    yield offset, record
+                offset += len(line)
+    except (EOFError, zstd.ZstdError):
+        return
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
