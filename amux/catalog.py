@@ -6,12 +6,8 @@ equals an answer from the files.
 
 import os
 import sqlite3
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from decimal import Decimal
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -19,10 +15,10 @@ from urllib.parse import quote
 
 import orjson
 
-from amux import cost, filler, linking, search
+from amux import cost, filler, linking, search, tables
 from amux.cost import Prices
 from amux.errors import UnreadableSession
-from amux.model import Charge, CostRecord, SearchHit, Session, SessionSummary, Usage
+from amux.model import CostRecord, Session, SessionSummary
 from amux.query import Query, milliseconds
 from amux.readers._base import Reader, SessionRef
 
@@ -47,7 +43,8 @@ SCHEMA = f"""
         title text not null, created_at integer not null, updated_at integer not null, turn_count integer not null,
         message_count integer not null, tags text not null, model text, models text not null, cwd text, git_branch text,
         git_commit text, forked_from text, parent_id text, archived integer not null, agent_version text, mode text,
-        channel text, path text, usage_recorded integer not null, began integer, times blob not null, first integer not null,
+        channel text, path text, usage_recorded integer not null, began integer, times blob not null, offsets blob not null,
+        first integer not null,
         root integer, linked integer not null default 0, inherited integer not null default 0, link_from text, link_created integer);
     create index session_by_ref on session (ref);
     create index session_by_id on session (scope, id);
@@ -66,11 +63,6 @@ SCHEMA = f"""
     create index spend_by_session on spend (session);
     {WORDS.format(name="words")};
     pragma user_version = {FORMAT};
-"""
-SUMMARY = """
-    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count,
-    s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
-    s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
 """
 
 
@@ -93,7 +85,20 @@ class Progress:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """What a refresh has to do: refs to drop, refs to read."""
+
+    drop: tuple[int, ...]
+    read: tuple[SessionRef, ...]
+
+    @property
+    def nothing(self) -> bool:
+        return not self.drop and not self.read
+
+
 Report = Callable[[Progress], None]
+SEARCHED = ("main", "subagent", "memory")
 
 
 def counter(refs: Sequence[SessionRef], report: Report | None) -> Callable[[int], None]:
@@ -108,15 +113,6 @@ def counter(refs: Sequence[SessionRef], report: Report | None) -> Callable[[int]
             report(Progress(done[0], len(refs), done[1], total))
 
     return advance
-
-
-def from_milliseconds(count: int) -> datetime:
-    return datetime.fromtimestamp(count / 1000, UTC)
-
-
-def key_number(key: str) -> int:
-    """A key as 64 bits: a number in an index takes a quarter of the space of a text, and equal keys stay equal."""
-    return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
 
 
 class Catalog:
@@ -209,7 +205,7 @@ class Catalog:
             rows = self.db.execute(
                 "select rowid, model, provider, at, input, output, thinking, cached, written, hour, aggregate from charge"
             )
-            estimates = [(self.prices.estimate(charge_from(row)), row[0]) for row in rows.fetchall()]
+            estimates = [(self.prices.estimate(tables.charge_from(row)), row[0]) for row in rows.fetchall()]
             self.db.executemany("update charge set estimate = ? where rowid = ?", estimates)
             for (no,) in self.db.execute("select no from session").fetchall():
                 linking.add_up(self.db, no)
@@ -229,7 +225,7 @@ class Catalog:
             found = self.db.execute(find, (reader.agent, roots)).fetchone()
         return found[0], found[1]
 
-    def stale(self, scope: int, refs: dict[str, SessionRef]) -> "Stale":
+    def stale(self, scope: int, refs: dict[str, SessionRef]) -> Stale:
         gone: list[int] = []
         changed: list[int] = []
         fresh = set[str]()
@@ -338,13 +334,13 @@ class Catalog:
     def add_session(self, scope: int, ref: int, session: Session) -> None:
         first = self.rows
         self.rows = first + 1 + len(session.messages)
-        no = self.db.execute(INSERT_SESSION, (*session_row(ref, scope, session), first)).lastrowid or 0
-        charges = {key_number(charge.key): charge for charge in session.charges}
+        no = self.db.execute(tables.INSERT_SESSION, (*tables.session_row(ref, scope, session), first)).lastrowid or 0
+        charges = {tables.key_number(charge.key): charge for charge in session.charges}
         rows = [
-            (*charge_row(no, scope, position, key, charge), self.prices.estimate(charge))
+            (*tables.charge_row(no, scope, position, key, charge), self.prices.estimate(charge))
             for position, (key, charge) in enumerate(charges.items())
         ]
-        self.db.executemany(INSERT_CHARGE, rows)
+        self.db.executemany(tables.INSERT_CHARGE, rows)
         linking.touch(self.db, ((key,) for key in charges))
         self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
 
@@ -352,13 +348,9 @@ class Catalog:
 
     def sessions(self, query: Query) -> list[SessionSummary]:
         where, values = self.conditions(query)
-        source = (
-            SESSIONS
-            if query.sort != "cost"
-            else f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no left join temp.covered on covered.session = s.no"
-        )
-        order = ORDERS[query.sort] + ("" if query.ascending else " desc")
-        select = f"select {SUMMARY} from {source} where {where} order by {order}, s.id"
+        source = tables.PRICED if query.sort == "cost" else tables.SESSIONS
+        order = tables.ORDERS[query.sort] + ("" if query.ascending else " desc")
+        select = f"select {tables.SUMMARY} from {source} where {where} order by {order}, s.id"
         if query.limit:
             select += f" limit {query.limit:d}"
         return self.summaries(self.db.execute(select, values).fetchall())
@@ -371,30 +363,31 @@ class Catalog:
             f"select session, tag from temp.tag where session in ({', '.join(map(str, numbers))}) order by tag"
         ):
             tags.setdefault(no, []).append(tag)
-        return [summary(row, costs.get(row[0]), tags.get(row[0], ())) for row in rows]
+        return [tables.summary(row, costs.get(row[0]), tags.get(row[0], ())) for row in rows]
 
     def costs(self, numbers: Sequence[int]) -> dict[int, CostRecord]:
         """What each session cost: a main session with its sub-agents, a sub-agent by itself."""
         some = ", ".join(map(str, numbers))
         rows = self.db.execute(
-            f"select f.root, {TOTAL}, c.usd from session f join spend t on t.session = f.no"
+            f"select f.root, {tables.TOTAL}, c.usd from session f join spend t on t.session = f.no"
             f" left join temp.covered c on c.session = f.root where f.root in ({some}) group by f.root"
-            f" union all select t.session, {TOTAL}, null from spend t join session f on f.no = t.session"
+            f" union all select t.session, {tables.TOTAL}, null from spend t join session f on f.no = t.session"
             f" where f.root <> f.no and t.session in ({some}) group by t.session"
         )
-        return {row[0]: cost_record(row[1:]) for row in rows}
+        return {row[0]: tables.cost_record(row[1:]) for row in rows}
 
     def count(self, query: Query) -> int:
         where, values = self.conditions(query)
-        found: int = self.db.execute(f"select count(*) from {SESSIONS} where {where}", values).fetchone()[0]
+        found: int = self.db.execute(f"select count(*) from {tables.SESSIONS} where {where}", values).fetchone()[0]
         return found
 
-    def conditions(self, query: Query) -> tuple[str, list[Any]]:
+    def conditions(self, query: Query, kinds: Sequence[str] = ()) -> tuple[str, list[Any]]:
         """A query as SQL. Only stores this run has looked at count: others' rows may be long out of date."""
         scopes = [no for no, agent in self.scopes.items() if not query.agents or agent in query.agents]
         clauses = [f"s.scope in ({', '.join(map(str, scopes))})"]
         values: list[Any] = []
-        clauses.append("s.kind in ('main', 'subagent')" if query.subagents else "s.kind = 'main'")
+        wanted = kinds or (("main", "subagent") if query.subagents else ("main",))
+        clauses.append(f"s.kind in ({', '.join(repr(kind) for kind in wanted)})")
         if not query.archived:
             clauses.append("not s.archived")
         if query.since:
@@ -436,58 +429,81 @@ class Catalog:
             f" select min(id) from session where scope in ({among}) and id > :id",
             {"id": session_id},
         )
-        shared = max(
-            len(os.path.commonprefix([session_id, other])) for (other,) in [*beside, ("",)] if other is not None
-        )
+        shared = max(common_length(session_id, other or "") for (other,) in beside)
         return session_id[: max(least, shared + 1)]
 
-    def found(self, agent: str, session_id: str) -> "Found | None":
+    def found(self, agent: str, session_id: str) -> tables.Found | None:
         """The row of one session and what reading it takes."""
         select = f"""
-            select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {SUMMARY} from {SESSIONS} join ref r on r.no = s.ref
+            select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {tables.SUMMARY} from {tables.SESSIONS} join ref r on r.no = s.ref
             where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ? order by s.kind, s.no
         """
         row = self.db.execute(select, (session_id,)).fetchone()
         if not row:
             return None
         key, path, fingerprint, size, files, inherited = row[:6]
-        return Found(
+        return tables.Found(
             SessionRef(key, path, fingerprint, size, tuple(orjson.loads(files))),
             self.summaries([row[6:]])[0],
             inherited,
         )
 
-    def matches(self, words: search.Words, query: Query) -> list[SearchHit]:
+    def matches(self, words: search.Words, query: Query, part: str | None) -> list[tables.Matched]:
         """The sessions in which every group of words occurs and no excluded one does, best first."""
-        where, values = self.conditions(replace(query, subagents=True))
+        where, values = self.conditions(query, kinds=SEARCHED)
         stretches = self.db.execute(
-            f"select s.first, s.message_count, s.no from {SESSIONS} where {where} order by s.first", values
+            f"select s.first, s.message_count, s.no, s.updated_at from {tables.SESSIONS} where {where} order by s.first",
+            values,
         ).fetchall()
-        found: dict[int, list[int]] = {}
-        for number, group in enumerate(words.groups):
-            held = search.holders(stretches, self.index_matches(group))
-            found = {no: [*found.get(no, []), *rows] for no, rows in held.items() if number == 0 or no in found}
-        for term in words.excluded:
-            for no in search.holders(stretches, self.index_matches((term,))):
-                found.pop(no, None)
-        scored = search.scores({no: sum(map(search.weight, rows)) for no, rows in found.items()})
-        numbers = ", ".join(map(str, found))
-        rows = self.db.execute(f"select {SUMMARY} from {SESSIONS} where s.no in ({numbers})").fetchall()
-        best = sorted(rows, key=lambda row: (-scored[row[0]], -row[5], row[2]))
-        shown = best[: query.limit] if query.limit else best
-        hits = zip(shown, self.summaries(shown), strict=True)
-        return [search.hit(summary, scored[row[0]], len(found[row[0]])) for row, summary in hits]
+        held = [search.holders(stretches, self.index_rows(group, part)) for group in words.groups]
+        excluded = [search.holders(stretches, self.index_rows((term,), part)) for term in words.excluded]
+        among = set.intersection(*map(set, held)).difference(*excluded) if held else set[int]()
+        exact = search.holders(stretches, self.index_rows((words.phrase,), part)) if words.phrase and among else {}
+        scored = search.scores(stretches, held, among, exact)
+        best = sorted(among, key=lambda no: -scored[no])
+        if query.sort == "relevance" and query.limit and len(best) > query.limit:
+            # Those that tie with the last shown stay in: which of them is shown is told by date and id, not by number.
+            least = scored[best[query.limit - 1]]
+            best = [no for no in best if scored[no] >= least]
+        return self.matched(best, scored, held, query)
 
-    def index_matches(self, terms: Sequence[search.Term]) -> list[int]:
+    def matched(
+        self, numbers: Sequence[int], scored: Mapping[int, float], held: Sequence[Mapping[int, list[int]]], query: Query
+    ) -> list[tables.Matched]:
+        """The matching sessions in the order asked for, each with where it matched best."""
+        order = {"relevance": "s.no", "date": "s.updated_at desc", "cost": f"{tables.ORDERS['cost']} desc"}[query.sort]
+        limit = f"limit {query.limit:d}" if query.limit and query.sort != "relevance" else ""
+        rows = self.db.execute(
+            f"select {tables.SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint, r.size, r.files"
+            f" from {tables.PRICED} join ref r on r.no = s.ref where s.no in ({', '.join(map(str, numbers))}) order by {order}, s.id {limit}"
+        ).fetchall()
+        if query.sort == "relevance":
+            rows = sorted(rows, key=lambda row: (-scored[row[0]], -row[5], row[2]))[: query.limit or None]
+        return [
+            tables.matched(row, summary, scored[row[0]], [one[row[0]] for one in held])
+            for row, summary in zip(rows, self.summaries(rows), strict=True)
+        ]
+
+    def index_rows(self, terms: Sequence[search.Term], part: str | None) -> list[int]:
         """The rows of the index in which one of the terms occurs, in order; dead ones among them."""
-        rows: set[int] = set()
+        rows: list[int] = []
         for term in terms:
             for index in self.indexes():
-                rows.update(
-                    row
-                    for (row,) in self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,))
-                )
-        return sorted(rows)
+                found = self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,))
+                rows.extend(row for (row,) in found)
+        if part:
+            rows = [row for row in rows if search.part_of(row) == part]
+        return sorted(set(rows))
+
+    def searched(self, query: Query) -> list[tables.Matched]:
+        """Every session a search looks at, newest first, for looking into the files themselves."""
+        where, values = self.conditions(query, kinds=SEARCHED)
+        rows = self.db.execute(
+            f"select {tables.SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint, r.size, r.files"
+            f" from {tables.SESSIONS} join ref r on r.no = s.ref where {where} order by s.updated_at desc, s.id",
+            values,
+        ).fetchall()
+        return [tables.matched(row, one, 0.0, []) for row, one in zip(rows, self.summaries(rows), strict=True)]
 
     def skipped(self) -> list[Skipped]:
         """What could not be read of the stores this run has looked at."""
@@ -499,25 +515,6 @@ class Catalog:
     def unreadable(self, agent: str, prefix: str) -> Skipped | None:
         """The ref that could not be read and whose session may be the one asked for."""
         return next((one for one in self.skipped() if one.agent == agent and prefix in one.path), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Stale:
-    """What a refresh has to do: refs to drop, refs to read."""
-
-    drop: tuple[int, ...]
-    read: tuple[SessionRef, ...]
-
-    @property
-    def nothing(self) -> bool:
-        return not self.drop and not self.read
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    ref: SessionRef
-    summary: SessionSummary
-    inherited: int
 
 
 def attempt(reader: Reader, ref: SessionRef) -> tuple[Sequence[Session], str | None]:
@@ -569,6 +566,13 @@ def set_aside(path: Path) -> None:
     path.replace(path.with_name(path.name + ".broken"))
 
 
+def common_length(a: str, b: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    return next(
+        (place for place, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b))
+    )
+
+
 def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:
     """Whether something this session's reading took from other refs changed, came or went."""
     if based_on == b"{}":
@@ -579,135 +583,3 @@ def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:
 
 def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
-
-
-# Rows
-
-INSERT_SESSION = """
-    insert into session (ref, scope, id, kind, title, created_at, updated_at, turn_count, message_count, tags, model, models, cwd,
-        git_branch, git_commit, forked_from, parent_id, archived, agent_version, mode, channel, path, usage_recorded, began, times, first)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-INSERT_CHARGE = """
-    insert into charge (session, scope, position, key, at, model, provider, input, output, thinking, cached, written, hour, usd,
-        claim, calls, aggregate, message, estimate)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-SESSIONS = "session s join scope sc on sc.no = s.scope"
-TOTAL = ", ".join(f"sum(t.{name})" for name in ("usd", "auto", "input", "output", "thinking", "cached", "written"))
-FAMILY = "select f.root root, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
-ORDERS = {
-    "date": "s.updated_at",
-    "turns": "s.turn_count",
-    "cost": "coalesce(covered.usd, family.worth, 0)",
-    "relevance": "s.updated_at",
-}
-
-
-def session_row(ref: int, scope: int, session: Session) -> tuple[Any, ...]:
-    times = array("q", (milliseconds(message.timestamp) or 0 for message in session.messages))
-    return (
-        ref,
-        scope,
-        session.session_id,
-        session.kind,
-        session.title,
-        milliseconds(session.created_at),
-        milliseconds(session.updated_at),
-        session.turn_count,
-        session.message_count,
-        orjson.dumps(session.tags).decode(),
-        session.model,
-        orjson.dumps(session.models).decode(),
-        session.cwd,
-        session.git_branch,
-        session.git_commit,
-        session.forked_from,
-        session.parent_id,
-        session.archived,
-        session.agent_version,
-        session.mode,
-        session.channel,
-        session.path,
-        session.usage_recorded,
-        milliseconds(session.began),
-        times.tobytes(),
-    )
-
-
-def charge_row(session: int, scope: int, position: int, key: int, charge: Charge) -> tuple[Any, ...]:
-    usage = charge.usage
-    return (
-        session,
-        scope,
-        position,
-        key,
-        milliseconds(charge.at),
-        charge.model,
-        charge.provider,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.thinking_tokens,
-        usage.cached_tokens,
-        usage.cache_write_tokens,
-        charge.hour_write_tokens,
-        cost.pico(charge.usd),
-        linking.CLAIMS.index(charge.claim),
-        charge.calls,
-        charge.aggregate,
-        charge.message,
-    )
-
-
-def charge_from(row: Sequence[Any]) -> Charge:
-    """What a price depends on, from a row of reprice()."""
-    _, model, provider, at, input, output, thinking, cached, written, hour, aggregate = row
-    return Charge(
-        key="",
-        usage=Usage(input, output, thinking, cached, written),
-        at=from_milliseconds(at) if at is not None else None,
-        model=model,
-        provider=provider,
-        hour_write_tokens=hour,
-        aggregate=bool(aggregate),
-    )
-
-
-def summary(row: Sequence[Any], spent: CostRecord | None, tags: Sequence[str]) -> SessionSummary:
-    (_, agent, id, title, created, updated, turns, messages, kind, model, models, cwd, branch, commit) = row[:14]
-    (fork, parent, archived, version, mode, channel, path, usage_recorded) = row[14:22]
-    return SessionSummary(
-        agent=agent,
-        session_id=id,
-        title=title,
-        created_at=from_milliseconds(created),
-        updated_at=from_milliseconds(updated),
-        turn_count=turns,
-        message_count=messages,
-        tags=tuple(tags),
-        kind=kind,
-        model=model,
-        models=tuple(orjson.loads(models)),
-        cost=spent or (NOTHING if usage_recorded else None),
-        cwd=cwd,
-        git_branch=branch,
-        git_commit=commit,
-        forked_from=fork,
-        parent_id=parent,
-        archived=bool(archived),
-        agent_version=version,
-        mode=mode,
-        channel=channel,
-        path=path,
-    )
-
-
-NOTHING = CostRecord(Decimal(0), 0, 0, 0, 0, 0, "native")
-"""No calls at all cost nothing, unless the store could not tell."""
-
-
-def cost_record(sums: Sequence[Any]) -> CostRecord:
-    native, estimate, input, output, thinking, cached, written, run = sums
-    estimate = None if run is not None else estimate
-    both = cost.usd(cost.joined(native, run, estimate))
-    return CostRecord(both, input, output, thinking, cached, written, cost.source(native, run, estimate))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from amux import cost, readers, runs
-from amux.catalog import Catalog, Found, Report, Skipped
+from amux.catalog import Catalog, Report, Skipped
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
-from amux.model import AgentStatus, CostSummary, Message, SearchHit, Session, SessionSummary
+from amux.finding import Hits, Question, hits
+from amux.model import AgentStatus, CostSummary, Message, Session, SessionSummary
 from amux.query import Query
 from amux.readers._base import Host, Reader
-from amux.search import words
+from amux.tables import Found
 
 SHORTEST_PREFIX = 4
 SHORT_ID = 8
@@ -62,13 +63,16 @@ class SessionManager:
                 raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
             return linked(session, found, self.prices, reader.raw(found.ref, id) if raw else None)
 
-    def search(self, text: str, query: Query | None = None) -> Sequence[SearchHit]:
-        """The sessions in which every word of the text occurs, best first."""
-        wanted = query or Query(limit=50)
-        asked = words(text)
+    def search(self, text: str, query: Query | None = None, *, role: str | None = None, regex: bool = False) -> Hits:
+        """The sessions in which every word of the text occurs, best first.
+
+        Where no word matches, the text is looked for as it is in the files; `regex` takes it as a regular expression.
+        """
+        wanted = query or Query(limit=50, sort="relevance")
         if any(agent not in readers.names() for agent in wanted.agents):
-            return []
-        return self.ask(wanted.agents, lambda catalog: catalog.matches(asked, wanted))
+            return Hits()
+        asked = Question(text, wanted, role, regex)
+        return self.ask(wanted.agents, lambda catalog: hits(catalog, self.host, asked))
 
     def total_cost(
         self, query: Query | None = None, group_by: Sequence[str] = (), report: cost.Report | None = None

@@ -116,6 +116,8 @@ class Message:
     event: str | None = None
     attachments: tuple[Attachment, ...] = ()
     inherited: bool = False
+    offset: int | None = field(default=None, metadata=INTERNAL)
+    """Where in the ref's file the message's record begins, for readers of lines: a snippet need not read the whole file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

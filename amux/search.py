@@ -6,10 +6,11 @@ stretch of them, so a row's number tells the session, the message and the part. 
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
 
-from amux.model import Json, SearchHit, Session, SessionSummary
+from amux.model import Json, Session
 
 PARTS = ("title", "user", "assistant", "thinking", "tool", "system")
 PART_BITS = 3
@@ -19,7 +20,7 @@ ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
 SINGLE = re.compile(f"([{ALONE}])")
 WORD = re.compile(r"\w", re.UNICODE)
-TERM = re.compile(r'(?P<minus>-)?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
 
 def row_number(message: int, part: str) -> int:
@@ -49,23 +50,26 @@ def index_rows(first: int, session: Session) -> Iterator[tuple[int, str]]:
             yield row_number(number, "tool"), spaced(inputs)
 
 
-def flat(value: Json) -> str:
-    """The texts inside a tool's input, keys included."""
-    found: list[str] = []
+def strings(value: Json, *, keys: bool = True) -> Iterator[str]:
+    """The texts inside a JSON value in order, numbers and, if wanted, keys included."""
     waiting: list[Json] = [value]
     while waiting:
         match waiting.pop():
             case str(text):
-                found.append(text)
+                yield text
             case dict() as members:
-                waiting.extend(reversed([part for pair in members.items() for part in pair]))
+                for key, member in reversed(members.items()):
+                    waiting.extend((member, key) if keys else (member,))
             case list() as items:
                 waiting.extend(reversed(items))
             case None | bool():
                 pass
-            case other:
-                found.append(str(other))
-    return "\n".join(found)
+            case number:
+                yield str(number)
+
+
+def flat(value: Json) -> str:
+    return "\n".join(strings(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,13 @@ class Words:
     def terms(self) -> tuple[Term, ...]:
         return tuple(term for group in self.groups for term in group)
 
+    @property
+    def phrase(self) -> Term | None:
+        """All the words as they were typed, where there are several: found so, they are worth more than scattered."""
+        if len(self.groups) < 2 or any(len(group) > 1 for group in self.groups):
+            return None
+        return Term(" ".join(group[0].text for group in self.groups), phrase=True)
+
 
 def words(text: str) -> Words:
     """The question in a text; whatever has no letter or digit in it (a lone quote, an operator) asks nothing."""
@@ -119,29 +130,69 @@ def words(text: str) -> Words:
 
 WEIGHTS = {"title": 8.0, "user": 4.0, "assistant": 2.0, "thinking": 1.0, "tool": 1.0, "system": 1.0}
 PART_WEIGHTS = tuple(WEIGHTS[part] for part in PARTS)
+PART_MASK = (1 << PART_BITS) - 1
+SATURATION, LENGTH = 1.2, 0.3
+"""bm25's k1 and b: how soon more matches stop to count, and how much a long session has to have more of them."""
+EXACT, RECENT = 2.0, 0.15
+"""What words found together are worth over scattered ones; how much the newest session gains over the oldest."""
+HALF_LIFE = 30 * 86_400_000
+
+
+def part_of(row: int) -> str:
+    return PARTS[row & PART_MASK]
 
 
 def weight(row: int) -> float:
     """How much a match is worth by the part it is in."""
-    return PART_WEIGHTS[row & ((1 << PART_BITS) - 1)]
+    return PART_WEIGHTS[row & PART_MASK]
 
 
-def hit(summary: SessionSummary, score: float, matches: int) -> SearchHit:
-    known = {field.name: getattr(summary, field.name) for field in fields(SessionSummary)}
-    return SearchHit(**known, relevance_score=score, match_count=matches)
+def best_row(held: Sequence[Sequence[int]]) -> int | None:
+    """The row to show: of those in which the most groups match, the one in the weightiest part, the first of them."""
+    together: dict[int, int] = {}
+    for rows in held:
+        for row in rows:
+            together[row] = together.get(row, 0) + 1
+    return min(together, key=lambda row: (-together[row], -weight(row), row), default=None)
 
 
-def holders(stretches: Sequence[tuple[int, int, int]], rows: Sequence[int]) -> dict[int, list[int]]:
-    """For each session that has some, its rows among those given; a stretch is (first message, message count, session)."""
+Stretch = tuple[int, int, int, int]
+"""A session in the index: its first message's number, how many messages, its own number, when it was last written."""
+
+
+def holders(stretches: Sequence[Stretch], rows: Sequence[int]) -> dict[int, list[int]]:
+    """For each session that has some, its rows among those given."""
     held: dict[int, list[int]] = {}
-    for first, count, no in stretches:
+    for first, count, no, _ in stretches:
         start = bisect_left(rows, first << PART_BITS)
         if start < len(rows) and rows[start] < (first + count + 1) << PART_BITS:
             held[no] = list(rows[start : bisect_left(rows, (first + count + 1) << PART_BITS, start)])
     return held
 
 
-def scores(weights: dict[int, float]) -> dict[int, float]:
-    """Weights on one scale from 0 to 1: the best is 1, the others relative to it."""
-    best = max(weights.values(), default=0.0) or 1.0
-    return {no: round(weight / best, 4) for no, weight in weights.items()}
+def scores(
+    stretches: Sequence[Stretch],
+    held: Sequence[Mapping[int, Sequence[int]]],
+    among: Collection[int],
+    exact: Collection[int],
+) -> dict[int, float]:
+    """bm25 over sessions, on a scale from 0 to 1 that is the same for every agent.
+
+    A session's matches count by the part they are in; 1 would be a session that says nothing else, has the words together
+    and is the newest. All of it follows from the sessions alone, so that a cold catalog gives the same scores.
+    """
+    lengths = {no: count + 1 for _, count, no, _ in stretches}
+    usual = sum(lengths.values()) / max(len(lengths), 1)
+    rare = [log(1 + (len(lengths) - len(one) + 0.5) / (len(one) + 0.5)) for one in held]
+    highest = sum(rare) * (SATURATION + 1) * EXACT * (1 + RECENT)
+    newest = max((updated for *_, updated in stretches), default=0)
+    found = {}
+    for _, _, no, updated in stretches:
+        if no not in among:
+            continue
+        room = SATURATION * (1 - LENGTH + LENGTH * lengths[no] / usual)
+        often = [sum(map(weight, one[no])) for one in held]
+        score = sum(idf * times * (SATURATION + 1) / (times + room) for idf, times in zip(rare, often, strict=True))
+        score *= (EXACT if no in exact else 1) * (1 + RECENT * 0.5 ** ((newest - updated) / HALF_LIFE))
+        found[no] = round(score / highest, 4)
+    return found

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,7 +11,7 @@ from amux import readers
 from amux.cli import options
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
-from amux.model import Session, SessionSummary
+from amux.model import SearchHit, Session, SessionSummary
 from amux.output import at_terminal, emit, grids, note, write
 from amux.query import Query, here
 
@@ -151,6 +151,15 @@ def part(session: Session, head: int, tail: int) -> Session:
     return replace(session, messages=session.messages[start:end]) if head or tail else session
 
 
+class HitOrder(StrEnum):
+    relevance = "relevance"
+    date = "date"
+    cost = "cost"
+
+
+Role = Literal["user", "assistant", "tool", "thinking", "title"]
+
+
 @app.command(context_settings={"ignore_unknown_options": True})
 def search(
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words; "a phrase"; -without; one OR other.')],
@@ -160,7 +169,10 @@ def search(
     model: options.Model = None,
     tag: options.Tags = None,
     cwd: options.Cwd = None,
+    role: Annotated[Role | None, typer.Option(help="Only in what this one said.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 50,
+    sort: Annotated[HitOrder, typer.Option(help="What comes first.")] = HitOrder.relevance,
+    regex: Annotated[bool, typer.Option("--regex", help="QUERY is a regular expression.")] = False,
     json: options.Json = False,
 ) -> None:
     """The sessions in which every word occurs, best first.
@@ -176,6 +188,16 @@ def search(
         tags=tuple(tag or ()),
         directories=options.directory(cwd),
         limit=limit,
+        sort=sort.value,
     )
-    emit(sessions.search(" ".join(words), query), as_json=json, view=grids.hits)
+    found = sessions.search(" ".join(words), query, role=role, regex=regex)
+    if found.literal and not regex:
+        note("amux: no session has these words; looked for the text as it is")
+    if limit and found.total > limit:
+        note(f"amux: {limit} of {found.total} sessions (--limit 0 for all)")
+
+    def cards(of: list[SearchHit]) -> grids.Cards:
+        return grids.cards(of, sessions.short_ids(of))
+
+    emit(list(found), as_json=json, view=cards if at_terminal() else grids.hits)
     options.note_skipped(sessions)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from amux.output.grids import Grid
+from amux.output.grids import Cards, Grid
 
 Value = TypeVar("Value")
 
@@ -13,7 +13,7 @@ def at_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | str]) -> None:
+def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | Cards | str]) -> None:
     """The answer of a command: the value itself as JSON, or what people see of it."""
     if as_json:
         from amux.output.jsonout import dumps  # noqa: PLC0415 - orjson is needed for JSON alone
@@ -23,7 +23,7 @@ def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | str]) ->
     shown = view(value)
     if isinstance(shown, str):
         write(shown.encode("utf-8", "replace"))
-    elif at_terminal():
+    elif at_terminal() or isinstance(shown, Cards):
         from amux.output import terminal  # noqa: PLC0415 - only tables at a terminal need Rich
 
         terminal.draw(shown)

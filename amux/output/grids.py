@@ -198,9 +198,64 @@ def mark(session: SessionSummary) -> str:
     return "↳" if session.kind == "subagent" else "⑂" if session.forked_from else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A search result for a terminal: two lines about the session, one with the words in it."""
+
+    agent: str
+    id: str
+    when: str
+    place: str
+    cost: str
+    score: str
+    title: str
+    source: str
+    snippet: str
+    marks: Sequence[tuple[int, int]]
+    matches: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    cards: Sequence[Card]
+    when_empty: str = "Nothing found."
+
+
+def cards(found: Sequence[SearchHit], short: Mapping[str, str]) -> Cards:
+    return Cards([card(one, short[one.unified_id]) for one in found])
+
+
+def card(one: SearchHit, id: str) -> Card:
+    snippet = one.snippet
+    return Card(
+        agent=one.agent,
+        id=visible(id),
+        when=ago(one.updated_at),
+        place=tilde(one.cwd),
+        cost=usd(one.cost),
+        score=f"{one.relevance_score:.2f}",
+        title=title(one),
+        source=(snippet.role or "") if snippet else "",
+        snippet=snippet.text if snippet else "",
+        marks=[(mark.start, mark.end) for mark in snippet.matches] if snippet else (),
+        matches="1 match" if one.match_count == 1 else f"{one.match_count:,} matches",
+    )
+
+
+def marked(one: SearchHit) -> str:
+    """The snippet in plain text, the words between « and »."""
+    text, end = "", 0
+    if one.snippet is None:
+        return ""
+    for mark in one.snippet.matches:
+        text += f"{one.snippet.text[end : mark.start]}«{one.snippet.text[mark.start : mark.end]}»"
+        end = mark.end
+    return visible(text + one.snippet.text[end:])
+
+
 def hits(found: Sequence[SearchHit]) -> Grid:
     return Grid(
-        columns=("SCORE", "SESSION", "UPDATED", "MATCHES", "PROJECT", "TITLE"),
+        columns=("SCORE", "SESSION", "UPDATED", "MATCHES", "PROJECT", "TITLE", "SNIPPET"),
         right=frozenset({"SCORE", "MATCHES"}),
         flexible="TITLE",
         drop=("PROJECT", "MATCHES"),
@@ -213,6 +268,7 @@ def hits(found: Sequence[SearchHit]) -> Grid:
                 str(one.match_count),
                 project(one.cwd),
                 title(one),
+                marked(one),
             )
             for one in found
         ],

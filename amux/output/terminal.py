@@ -9,7 +9,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.text import Text
 
 from amux.catalog import Progress as Filled
-from amux.output.grids import Grid, padded, width
+from amux.output.grids import Card, Cards, Grid, padded, width
+from amux.output.plain import visible
 
 MARGIN = "  "
 FAINT = frozenset({"UPDATED", "TURNS"})
@@ -31,12 +32,13 @@ HUES = (
 )
 
 
-def draw(grid: Grid) -> None:
+def draw(shown: Grid | Cards) -> None:
     console = Console(highlight=False)
-    if not grid.rows:
-        console.print(Text(grid.when_empty))
+    if not (shown.rows if isinstance(shown, Grid) else shown.cards):
+        console.print(Text(shown.when_empty))
         return
-    for line in lines(grid, console.width):
+    made = lines(shown, console.width) if isinstance(shown, Grid) else card_lines(shown.cards, console.width)
+    for line in made:
         console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
@@ -57,6 +59,31 @@ def lines(grid: Grid, columns: int) -> Iterator[Text]:
         yield Text(MARGIN) + joined(shown.total, shown, widths, style="bold")
     for note in grid.notes:
         yield Text(MARGIN + note, style="dim")
+
+
+def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
+    """Search results: who, when and where; the title; the words in their line."""
+    for card in cards:
+        head = Text(MARGIN) + Text(card.agent, style=hue(card.agent)) + Text(f":{card.id}", style="bold")
+        for fact in (card.when, card.place, card.cost):
+            if fact and fact != "–" and head.cell_len + width(fact) + 3 < columns - len(card.score) - 2:
+                head += Text(f"  {fact}", style="dim")
+        yield head + Text(card.score.rjust(columns - head.cell_len), style="dim")
+        yield Text(f"{MARGIN * 2}{cut(card.title, columns - 4)}")
+        if card.snippet:
+            yield snippet_line(card, columns - len(MARGIN) * 2)
+
+
+def snippet_line(card: Card, columns: int) -> Text:
+    source = Text(f"{MARGIN * 2}{card.source}  ", style="dim")
+    room = columns - source.cell_len - len(card.matches) + 2
+    first = card.marks[0][0] if card.marks else 0
+    start = max(0, min(first - room // 3, len(card.snippet) - room))
+    text = Text(visible(card.snippet[start : start + room]), style="default")
+    for begin, end in card.marks:
+        text.stylize("bold yellow", max(begin - start, 0), max(end - start, 0))
+    text.truncate(room, overflow="ellipsis", pad=True)
+    return source + text + Text(f"  {card.matches}", style="dim")
 
 
 def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:

@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary
+from amux.search import Words
 
 TITLE_LENGTH = 100
 
@@ -119,6 +120,10 @@ class Reader:
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         """The agent's own records of a session, whole trees included."""
         raise NotImplementedError
+
+    def search(self, words: Words) -> Collection[str] | None:
+        """The ids of the sessions that match by an index of the agent's own; None where it has none that can be asked."""
+        return None
 
     def ids_in(self, path: Path) -> list[str]:
         """The session ids a file names, one a line; nothing when it cannot be read."""

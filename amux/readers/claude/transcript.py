@@ -16,7 +16,7 @@ from typing import Any
 from amux.model import Attachment, Charge, Claim, Json, Message, Session, ToolCall, ToolResult, Usage
 from amux.readers import _base
 from amux.readers._base import SessionRef, stamp
-from amux.readers._json import Record, at, document, int_at, list_at, records, text_at, time_at, usd_at, when
+from amux.readers._json import OFFSET, Record, at, document, int_at, list_at, placed, text_at, time_at, usd_at, when
 from amux.readers._tree import branch
 
 SPILLED = re.compile(r"([0-9a-fA-F-]{36})[/\\]tool-results[/\\]([^/\\]+)$")
@@ -77,7 +77,7 @@ def sessions(agent: str, ref: SessionRef) -> list[Session]:
 
 def read_log(path: str, *, subagent: bool) -> Log:
     log = Log()
-    for number, record in enumerate(records(path)):
+    for number, record in enumerate(placed(path)):
         stamped = record.get("timestamp")
         if isinstance(stamped, str):
             log.began = log.began or stamped
@@ -293,6 +293,7 @@ class Answer:
 
     timestamp: datetime | None
     model: str | None
+    offset: int | None
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     calls: dict[str, tuple[str, Json]] = field(default_factory=dict)
@@ -320,6 +321,7 @@ class Answer:
             ),
             thinking="\n\n".join(self.thoughts) or None,
             model=self.model,
+            offset=self.offset,
         )
 
 
@@ -375,7 +377,7 @@ def answer_of(record: Record, spoken: list[Message | Answer], places: dict[str, 
         found = spoken[places[id]]
         if isinstance(found, Answer):
             return found
-    answer = Answer(time_at(record, "timestamp"), text_at(record, "message", "model"))
+    answer = Answer(time_at(record, "timestamp"), text_at(record, "message", "model"), record.get(OFFSET))
     if id:
         places[id] = len(spoken)
     spoken.append(answer)
@@ -399,7 +401,9 @@ def synthetic(record: Record) -> Iterator[Message]:
     """What the program wrote in the model's name: an error is worth showing, "No response requested." is not."""
     if record.get("isApiErrorMessage"):
         text = "\n".join(text for block in blocks(record) if (text := text_at(block, "text")))
-        yield Message("system", text, time_at(record, "timestamp"), is_error=True, event="error")
+        yield Message(
+            "system", text, time_at(record, "timestamp"), is_error=True, event="error", offset=record.get(OFFSET)
+        )
 
 
 def said(record: Record, names: dict[str, str], spilled: Spilled) -> Iterator[Message]:
@@ -417,12 +421,12 @@ def said(record: Record, names: dict[str, str], spilled: Spilled) -> Iterator[Me
     text = "\n".join(texts)
     attached = tuple(attachment for block in found if (attachment := attachment_of(block)))
     if record.get("isCompactSummary"):
-        yield Message("system", text, time, event="compaction")
+        yield Message("system", text, time, event="compaction", offset=record.get(OFFSET))
     elif event := event_of(text):
         if told := spelled_out(text):
-            yield Message("system", told, time, event=event)
+            yield Message("system", told, time, event=event, offset=record.get(OFFSET))
     elif text or attached:
-        yield Message("user", text, time, attachments=attached)
+        yield Message("user", text, time, attachments=attached, offset=record.get(OFFSET))
 
 
 def event_of(text: str) -> str | None:
@@ -464,6 +468,7 @@ def tool_message(
         attachments=tuple(
             attachment for part in parts if isinstance(part, dict) and (attachment := attachment_of(part))
         ),
+        offset=record.get(OFFSET),
     )
 
 
@@ -481,13 +486,13 @@ def queued(record: Record) -> Iterator[Message]:
         else "\n".join(t for block in list_at(prompt) if (t := text_at(block, "text")))
     )
     if text and (human or origin is None) and not event_of(text):
-        yield Message("user", text, time_at(record, "timestamp"))
+        yield Message("user", text, time_at(record, "timestamp"), offset=record.get(OFFSET))
 
 
 def told(record: Record) -> Iterator[Message]:
     text = text_at(record, "content") or ""
     if record.get("subtype") == "local_command" and (event := event_of(text)) and (shown := spelled_out(text)):
-        yield Message("system", shown, time_at(record, "timestamp"), event=event)
+        yield Message("system", shown, time_at(record, "timestamp"), event=event, offset=record.get(OFFSET))
 
 
 # Charges

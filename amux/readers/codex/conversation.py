@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from amux.model import Attachment, Json, Message, Role, ToolCall, ToolResult
+from amux.model import Json, Message, Role, ToolCall, ToolResult
 from amux.readers._json import Record, decoded, int_at, text_at, when
-from amux.readers.codex import texts
-from amux.readers.codex.rollout import BREAK, EVENT, ITEM, Line
+from amux.readers.codex import rollout, texts
+from amux.readers.codex.rollout import Line
 
 TURN_EVENTS = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "token_count"})
 SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -132,16 +132,16 @@ class Conversation:
 
     def add(self, line: Line) -> None:
         match line.kind:
-            case str(kind) if kind == ITEM:
+            case rollout.ITEM:
                 self.item(line)
-            case str(kind) if kind == EVENT:
+            case rollout.EVENT:
                 self.event(line)
             case "turn_context":
                 self.model = text_at(line.payload, "model") or self.model
                 self.end_turn()
             case "compacted":
                 self.compact(line)
-            case "token_usage_record" | "break":
+            case "token_usage_record" | rollout.BREAK:
                 self.open = None
 
     # Responses
@@ -160,9 +160,7 @@ class Conversation:
         self.open = self.unpaid = None
 
     def say(self, role: Role, text: str, line: Line, event: str | None = None, *, failed: bool = False) -> None:
-        self.spoken.append(
-            Message(role, text, when(line.time), event=event, is_error=failed, inherited=self.inherited)
-        )
+        self.spoken.append(Message(role, text, when(line.time), event=event, is_error=failed, inherited=self.inherited))
 
     # Items
 
@@ -188,10 +186,8 @@ class Conversation:
                 self.response(line).texts.append(text)
         elif role in TOOL_ROLES:
             self.output(line, text_at(line.payload, "tool_call_id"), content)
-        elif role in SYSTEM_ROLES:
-            # What the program tells the model stands in tags; what is left is the user's own configuration.
-            if (text := texts.joined(content)) and not text.startswith("<"):
-                self.say("system", text, line)
+        elif role in SYSTEM_ROLES and (text := texts.configured(content)):
+            self.say("system", text, line)
 
     def prompt(self, line: Line) -> None:
         self.end_turn()
@@ -255,7 +251,9 @@ class Conversation:
             last.summary = True
             last.texts = last.texts or [message]
         else:
-            summary = Answer(when(line.time), self.model, self.inherited, summary=True, texts=[message] if message else [])
+            summary = Answer(
+                when(line.time), self.model, self.inherited, summary=True, texts=[message] if message else []
+            )
             self.spoken.append(summary)
             self.unpaid = summary
         self.open = None

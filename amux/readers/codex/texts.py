@@ -48,6 +48,12 @@ def joined(content: Any) -> str:
     return "\n".join(text for part in parts(content) if (text := text_at(part, "text")))
 
 
+def configured(content: Any) -> str:
+    """What a developer message holds of the user's own configuration: what the program tells the model is in tags."""
+    text = joined(content)
+    return "" if text.startswith("<") else text
+
+
 def thoughts(payload: Record) -> list[str]:
     """What can be read of a reasoning item: usually its summary, seldom the reasoning itself."""
     return [text for name in ("summary", "content") if (text := joined(payload.get(name)))]
@@ -81,8 +87,7 @@ def typed(lines: Iterable[Line]) -> dict[str, str]:
         if line.event == "user_message" and line.payload.get("kind") in (None, "plain"):
             text = text_at(line.payload, "message") or ""
         elif line.event == "item_completed" and at(line.payload, "item", "type") == "UserMessage":
-            content = list_at(line.payload, "item", "content")
-            text = "".join(text for part in content if (text := text_at(part, "text")))
+            text = "".join(text_at(part, "text") or "" for part in list_at(line.payload, "item", "content"))
         if text:
             found[squeezed(text)] = text
     return found

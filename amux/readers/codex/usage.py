@@ -15,8 +15,6 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
-import orjson
-
 from amux.model import Claim, Json, Usage
 from amux.readers._json import Record, at, int_at, text_at, when
 from amux.readers.codex import texts
@@ -25,6 +23,7 @@ from amux.readers.codex.rollout import ITEM, Line
 
 STARTS = frozenset({"task_started", "turn_started"})
 SAID = ("type", "role", "name", "call_id", "arguments", "input", "output", "encrypted_content")
+PARTS = ("content", "summary", "output")
 
 
 class Counts(NamedTuple):
@@ -40,6 +39,11 @@ class Counts(NamedTuple):
         """What was added; None when the counter was set back in between."""
         parts = [None if now is None else now - (then or 0) for now, then in zip(self, before, strict=True)]
         return None if any(part is not None and part < 0 for part in parts) else Counts(*parts)
+
+    @property
+    def mark(self) -> str:
+        """What tells one total from another in any version: those before 0.145 do not count what is written."""
+        return f"{self.input}:{self.cached}:{self.output}:{self.reasoning}"
 
     def usage(self) -> Usage:
         fresh = None if self.input is None else max(self.input - (self.cached or 0) - (self.written or 0), 0)
@@ -119,14 +123,15 @@ class Meter:
     def listen(self, payload: Record) -> None:
         """Take in what was said; a turn with an id needs none of it."""
         if self.turn is None:
-            parts = [texts.joined(payload.get("content")), texts.joined(payload.get("summary"))]
-            self.said.update(orjson.dumps([*(payload.get(name) for name in SAID), *parts]))
+            said = [text_at(payload, name) or "" for name in SAID]
+            said += [texts.joined(payload.get(name)) for name in PARTS]
+            self.said.update("\0".join(said).encode("utf-8", "replace"))
 
     def record(self, line: Line, model: str | None) -> None:
-        self.recorded = True
         used = counts(line.payload.get("usage"))
-        key = text_at(line.payload, "response_id") or f"{self.thread}:{line.ordinal}:{used}"
         if used:
+            self.recorded = True
+            key = text_at(line.payload, "response_id") or f"{self.thread}:{line.ordinal}:{used}"
             maker = text_at(line.payload, "thread_id") or self.thread
             self.note(key, used, line, model, self.claim if maker == self.thread else "copied")
 
@@ -137,11 +142,11 @@ class Meter:
         used = spent(total, self.before, counts(at(line.payload, "info", "last_token_usage")))
         self.before = total
         if used:
-            self.said.update(repr(total).encode())
+            self.said.update(total.mark.encode())
             self.note(self.key(total), used, line, model, self.claim)
 
     def key(self, total: Counts) -> str:
-        return f"{self.turn}:{total}" if self.turn else self.said.hexdigest()
+        return f"{self.turn}:{total.mark}" if self.turn else self.said.hexdigest()
 
     def note(self, key: str, used: Counts, line: Line, model: str | None, claim: Claim) -> None:
         self.waiting = Counted(key, used, when(line.time), model, claim)

@@ -7,15 +7,13 @@ of its own: the request has it.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-
 from amux.model import Attachment, Json, Message, ToolCall, ToolResult
-from amux.readers._json import Record, at, dict_at, list_at, text_at
+from amux.readers._json import Record, at, list_at, text_at
 from amux.readers.copilot import legacy
 from amux.readers.copilot.events import Event
 
@@ -125,11 +123,10 @@ class Conversation:
 
     def asked_for(self, event: Event) -> None:
         """A tool that the user ran, most often a shell command after `!`."""
-        given = event.data.get("arguments")
-        text = text_at(given, "command") or written(given)
-        self.spoken.append(Message("system", text, event.time, event="shell"))
+        name, given = text_at(event.data, "toolName") or "", event.data.get("arguments")
+        self.spoken.append(Message("system", text_at(given, "command") or name, event.time, event="shell"))
         if id := text_at(event.data, "toolCallId"):
-            self.calls[id] = Call(id, text_at(event.data, "toolName") or "", given, event.time)
+            self.calls[id] = Call(id, name, given, event.time)
 
     def started(self, event: Event) -> None:
         if id := text_at(event.data, "toolCallId"):
@@ -164,20 +161,20 @@ class Conversation:
             self.spoken.append(Message("system", text, event.time, is_error=kind == "error", event=kind))
 
 
-class Timetable:
-    """Which answer a call gave, where only the time of the call is known: the first one after it that is still free."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        timed = [
-            (one.timestamp, place)
-            for place, one in enumerate(conversation.spoken)
-            if isinstance(one, Answer) and one.timestamp
-        ]
-        self.free = sorted(timed)
-
-    def answer(self, time: datetime | None) -> int | None:
-        place = bisect_left(self.free, time, key=lambda one: one[0]) if time else len(self.free)
-        return self.free.pop(place)[1] if place < len(self.free) else None
+def places_by_time(conversation: Conversation, times: Sequence[datetime]) -> list[int | None]:
+    """Where the answers of calls stand of which only the times are known, in order: between one call and the next."""
+    timed = [
+        (one.timestamp, place)
+        for place, one in enumerate(conversation.spoken)
+        if isinstance(one, Answer) and one.timestamp
+    ]
+    timed.sort()
+    found: list[int | None] = []
+    for time, following in zip(times, [*times[1:], None], strict=True):
+        number = bisect_left(timed, time, key=lambda one: one[0])
+        fits = number < len(timed) and (following is None or timed[number][0] < following)
+        found.append(timed[number][1] if fits else None)
+    return found
 
 
 def said(event: Event, *, subagent: bool) -> Iterator[Message]:
@@ -205,18 +202,16 @@ def attachment(given: Record) -> Attachment:
 
 
 def output(data: Record) -> str:
-    """What a tool answered; a failed one has its message instead."""
-    result = dict_at(data, "result")
-    parts = [text for part in list_at(result, "contents") if (text := text_at(part, "text"))]
-    found = (
-        text_at(result, "content"),
-        text_at(data, "error", "message"),
-        text_at(data, "error"),
-        "\n".join(parts),
-        text_at(result, "detailedContent"),
-        text_at(data, "result"),
+    """What a tool answered, as the model got it; a failed one has an error's message instead."""
+    result = data.get("result")
+    parts = (text for part in list_at(result, "contents") if (text := text_at(part, "text")))
+    return (
+        text_at(data, "error", "message")
+        or text_at(result, "content")
+        or "\n".join(parts)
+        or text_at(result, "detailedContent")
+        or ""
     )
-    return next((text for text in found if text), "")
 
 
 def binaries(data: Record) -> Iterator[Attachment]:
@@ -246,7 +241,3 @@ def note(event: Event) -> tuple[str | None, str | None]:
         case "subagent.failed":
             return text_at(data, "error"), kind
     return text_at(data, "message"), kind
-
-
-def written(given: Json) -> str:
-    return given if isinstance(given, str) else orjson.dumps(given).decode()

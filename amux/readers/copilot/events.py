@@ -7,7 +7,7 @@ that names both.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,6 +22,7 @@ MAX_TRIES = 20
 CLOSES_STRING = re.compile(rb'(?<!\\)(?:\\\\)*"')
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 IDS = re.compile(UUID)
+MAX_FORKS = 100
 PARENT = re.compile(rf"\(({UUID})\) as ")
 
 
@@ -118,10 +119,6 @@ class Log:
         """How many of the events are the parent's."""
         return self.forks[-1].position if self.forks else 0
 
-    @property
-    def agents(self) -> list[str]:
-        return list(dict.fromkeys(event.agent for event in self.events if event.agent))
-
     def holders(self, position: int) -> list[str]:
         """The other sessions that had the event at this position: who wrote it first."""
         return [fork.parent for fork in self.forks if fork.position > position]
@@ -171,17 +168,20 @@ def forks(found: Log) -> list[Fork]:
         markers.append(Fork(position, parent[1] if parent else ids[0], event.time))
         if len(ids) == 1 or ids[-1] == found.session_id:
             own = len(markers)
-    return markers[:own]
+    return markers[:own][-MAX_FORKS:]
 
 
 def rewound(found: Log) -> set[int]:
     """The positions of events that a rewind took back; most versions take them out of the file."""
     gone: set[int] = set()
+    left: list[int] = []
     places: dict[str, int] = {}
     for position, event in enumerate(found.events):
-        places[event.id] = position
         if event.kind == "session.snapshot_rewind":
             start = places.get(text_at(event.data, "upToEventId") or "", position)
-            gone.update(range(start, position))
+            while left and left[-1] >= start:
+                gone.add(left.pop())
             gone.update(places[id] for id in list_at(event.data, "eventIds") if isinstance(id, str) and id in places)
+        places[event.id] = position
+        left.append(position)
     return gone

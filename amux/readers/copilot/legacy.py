@@ -18,7 +18,6 @@ from amux.readers import _base
 from amux.readers._base import SessionRef
 from amux.readers._json import Record, at, decoded, document, list_at, text_at, time_at
 
-WRAPPED = re.compile(r"\s*<(reminder|system_reminder)>.*</\1>\s*\Z|\A<(current_datetime)>.*?</\2>\s*", re.DOTALL)
 NAME = re.compile(r"session_(.+)_(\d+)\.json")
 LISTS = ("chatMessages", "messages", "history")
 TIMES = ("timestamp", "time", "createdAt", "created_at")
@@ -42,7 +41,12 @@ def identity(path: str) -> tuple[str, int]:
 
 def unwrapped(text: str) -> str:
     """A prompt without what the program wrapped around it for the model."""
-    return WRAPPED.sub("", text) if "<" in text else text
+    for tag in ("reminder", "system_reminder"):
+        if text.rstrip().endswith(f"</{tag}>") and f"<{tag}>" in text:
+            text = text[: text.rfind(f"<{tag}>")].rstrip()
+    if text.startswith("<current_datetime>"):
+        text = text.partition("</current_datetime>")[2].lstrip()
+    return text
 
 
 def session(agent: str, ref: SessionRef) -> list[Session]:
@@ -129,9 +133,7 @@ def answered(entries: list[Record], model: str | None) -> Iterator[Message]:
     for id, entry in calls.items():
         if (log := result(entry)) is not None:
             name = text_at(entry, "name")
-            yield Message(
-                "tool", log, time_of(entry), tool_result=ToolResult(id, name, log), is_error=failed(entry)
-            )
+            yield Message("tool", log, time_of(entry), tool_result=ToolResult(id, name, log), is_error=failed(entry))
 
 
 def result(entry: Record) -> str | None:

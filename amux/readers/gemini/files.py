@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from amux.errors import UnreadableSession
+from amux.readers._base import stamp
 from amux.readers._json import Record, at, decoded, dict_at, document, list_at, records, text_at
 
 MESSAGES = re.compile(r'"messages"\s*:\s*\[')
@@ -79,7 +80,8 @@ def transcript(path: str) -> Transcript:
     found = contents(path)
     if os.path.basename(os.path.dirname(path)) == "sessions":
         found = list(native(found, os.path.splitext(os.path.basename(path))[0]))
-    if not found and os.path.getsize(path):
+    size = stamp(path)
+    if not found and size and size[1]:
         raise UnreadableSession(path, "no record of a session in it")
     return Transcript(path, found)
 
@@ -102,8 +104,11 @@ def marked(record: Record) -> bool:
 
 def salvaged(path: str) -> list[Record]:
     """What can be read of a damaged document: the fields before its messages, and each whole message."""
-    with open(path, "rb") as file:
-        text = file.read().decode("utf-8", "replace")
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
     begin = MESSAGES.search(text)
     header: Record = dict(FIELD.findall(text[: begin.start()] if begin else text))
     if begin:

@@ -23,10 +23,12 @@ INJECTED = (
 CONTINUED = "Please continue."
 """What the program sends when the model is to go on; what was typed last then stands in `displayContent`."""
 SUMMARY = "<state_snapshot>"
+ACKNOWLEDGED = "Got it. Thanks for the additional context!"
+"""Follows the summary that a compression puts in the place of what it summed up."""
 STOCK = frozenset(
     {
         "Got it. Thanks for the context!",
-        "Got it. Thanks for the additional context!",
+        ACKNOWLEDGED,
         "Binary content received. Proceeding with analysis.",
         "[The previous response was interrupted before it completed.]",
     }

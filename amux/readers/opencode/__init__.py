@@ -14,7 +14,6 @@ too, and `session_input`, prompts not yet sent. `account`, `credential` and `ses
 `parent_id` is a sub-agent's. A fork up to 1.x has no link: its copied messages keep the time they have in the parent.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef, entries, stamp
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.opencode import files, transcript
-from amux.readers.opencode.database import Database, Listed
+from amux.readers.opencode.database import ERRORS, Database, Listed
 
 MEMORY = ":memory:"
 
@@ -76,7 +75,7 @@ class OpencodeReader(Reader):
         """The sessions of a database; one that cannot be read to its end is noted as broken."""
         try:
             yield from self.database(path).listed()
-        except (UnreadableSession, sqlite3.Error):
+        except (UnreadableSession, *ERRORS):
             broken.append(SessionRef(path, path, database_stamp(path)))
 
     def database(self, path: str) -> Database:
@@ -95,7 +94,7 @@ class OpencodeReader(Reader):
                 return check(database)
             stored = database.read(ref.key)
             parent = database.parent(stored)
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise UnreadableSession(ref.path, str(error)) from error
         based_on = (parent,) if parent else ()
         return [transcript.session(self.agent, stored, forked_from=parent, based_on=based_on)] if stored.entries else []
@@ -105,7 +104,7 @@ class OpencodeReader(Reader):
             return files.raw(ref)
         try:
             return self.database(ref.path).raw(session_id)
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise UnreadableSession(ref.path, str(error)) from error
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
@@ -126,7 +125,7 @@ class OpencodeReader(Reader):
 
 
 def check(database: Database) -> list[Session]:
-    """Nothing, when a database that could not be listed can be by now. Raises sqlite3.Error."""
+    """Nothing, when a database that could not be listed can be by now. Raises one of ERRORS."""
     for _ in database.listed():
         pass
     return []

@@ -35,6 +35,8 @@ MAKERS = """
     where m.time_created = ? and s.id <> ? and m.time_created >= s.time_created and s.project_id is ?
 """
 SPOKEN = frozenset({"user", "assistant"})
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises: the message of an error may quote bytes that are no text."""
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -61,12 +63,12 @@ class Database:
         self.path = path
         self.db = db
         self.columns = {table: columns(db, table) for table in (*SESSIONS, *CONTENT)}
-        self.damage: sqlite3.Error | None = None
+        self.damage: Exception | None = None
 
     # Listing: one query for each table
 
     def listed(self) -> Iterator[Listed]:
-        """Every session that has content. Raises sqlite3.Error, after what stands before the damage."""
+        """Every session that has content. Raises one of ERRORS, after what stands before the damage."""
         below = {table: self.below(table) for table in CONTENT}
         untold = Below(1, database_stamp(self.path), 1)
         seen = set[str]()
@@ -91,7 +93,7 @@ class Database:
         query = f"select session_id, count(*), max(time_updated), {CONTENT[table]} from {table} group by session_id"
         try:
             return {id: Below(count, latest, content) for id, count, latest, content in self.db.execute(query)}
-        except sqlite3.Error:
+        except ERRORS:
             return None
 
     def ref(self, row: Record, held: dict[str, Below | None]) -> SessionRef:
@@ -102,7 +104,7 @@ class Database:
     # Reading: one query for each table
 
     def read(self, session_id: str) -> Stored:
-        """A session with its messages, as far as damaged pages let them be read. Raises sqlite3.Error."""
+        """A session with its messages, as far as damaged pages let them be read. Raises one of ERRORS."""
         self.damage = None
         table, row = self.own_row(session_id)
         found = self.entries(session_id, frozen=table == "session_v2")
@@ -143,8 +145,8 @@ class Database:
         """The rows that stand before a damaged page."""
         try:
             yield from rows(self.db, query, (session_id,))
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+        except ERRORS as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
             self.damage = error
 

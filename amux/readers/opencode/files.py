@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from amux.errors import UnreadableSession
 from amux.model import Json
@@ -103,14 +104,21 @@ def entry(id: str, record: Record, parts: str) -> Entry:
 
 
 def unfolded(record: Record) -> Record:
-    """The first versions' message in the later shape."""
+    """The first versions' message in the later shape. Their count of reasoning, and mostly of the cache, is a fixed zero."""
     metadata = dict_at(record, "metadata")
+    answer = dict_at(metadata, "assistant")
+    if tokens := dict_at(answer, "tokens"):
+        answer = {**answer, "tokens": {name: value for name, value in tokens.items() if told(value)}}
     return {
-        **dict_at(metadata, "assistant"),
+        **answer,
         "role": record.get("role"),
         "time": metadata.get("time"),
         "error": metadata.get("error"),
     }
+
+
+def told(count: Any) -> bool:
+    return any(count.values()) if isinstance(count, dict) else bool(count)
 
 
 def inline_part(part: Record, record: Record) -> Record:
@@ -118,8 +126,8 @@ def inline_part(part: Record, record: Record) -> Record:
     if part.get("type") != "tool-invocation" or not isinstance(call, dict):
         return part
     id = text_at(call, "toolCallId") or ""
-    told = at(record, "metadata", "tool", id)
-    failed = at(told, "error") is True
+    noted = at(record, "metadata", "tool", id)
+    failed = at(noted, "error") is True
     ended = "error" if failed else "completed"
     return {
         "type": "tool",
@@ -130,6 +138,6 @@ def inline_part(part: Record, record: Record) -> Record:
             "input": call.get("args"),
             "output": call.get("result"),
             "error": call.get("result") if failed else None,
-            "time": at(told, "time"),
+            "time": at(noted, "time"),
         },
     }

@@ -1,0 +1,355 @@
+"""What the calls of a model used, each counted once, whichever version recorded them.
+
+Every process of the program is looked at by itself, since a session may be resumed by a newer version. In the order of
+trust: `session.usage_record`, one per call (1.0.102); the rows of session-store.db (since 1.0.71); the totals in
+`session.shutdown`; the output tokens that answers carry (1.0.20 to 1.0.79). Input tokens include what was read from
+and written to a cache. Money is nowhere: `cost` counts premium requests.
+
+The totals at a shutdown are those of the process up to 1.0.62 and those of the whole session since 1.0.68, and nothing
+says which; the output of the answers does. A fork's totals go on from those of the last shutdown it copied. So what is
+charged is the difference, under the id of the shutdown event, which copies keep. Calls that compacted the conversation
+are in no total, nor in usage records: `session.compaction_complete` has them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from amux.model import Charge, Claim, Usage
+from amux.readers._json import Record, at, dict_at, int_at, text_at, when
+from amux.readers.copilot.events import Event, Log
+
+Rows = Callable[[str], Iterable[Record]]
+"""The rows of session-store.db for a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A charge, the sub-agent that made the call, and how its answer is found: by an id, or only by the time."""
+
+    charge: Charge
+    agent: str | None
+    answer: str | None = None
+    timed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Totals of one model, in the program's meaning: the input includes the cache."""
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    read: int = 0
+    written: int = 0
+    thinking: int | None = None
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.calls + other.calls,
+            self.input + other.input,
+            self.output + other.output,
+            self.read + other.read,
+            self.written + other.written,
+            None if self.thinking is None and other.thinking is None else (self.thinking or 0) + (other.thinking or 0),
+        )
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return Counts(
+            max(self.calls - other.calls, 0),
+            max(self.input - other.input, 0),
+            max(self.output - other.output, 0),
+            max(self.read - other.read, 0),
+            max(self.written - other.written, 0),
+            None if self.thinking is None else max(self.thinking - (other.thinking or 0), 0),
+        )
+
+    def holds(self, other: "Counts") -> bool:
+        return self.calls >= other.calls and self.output >= other.output
+
+
+Totals = dict[tuple[str | None, str], Counts]
+"""By sub-agent and model."""
+
+
+@dataclass(slots=True)
+class Process:
+    """What one process wrote: up to its shutdown, to the resume after a kill, or to where a fork was taken.
+
+    `owner` is the session it worked on, which for what a fork copied is another; `copies` are all others that had it.
+    """
+
+    owner: str
+    claim: Claim
+    copies: Sequence[str]
+    until: datetime | None
+    began: datetime | None = None
+    records: list[Event] = field(default_factory=list)
+    answers: dict[str, Event] = field(default_factory=dict)
+    compactions: list[Spent] = field(default_factory=list)
+    summarising: list[Event] = field(default_factory=list)
+    rows: list[Record] = field(default_factory=list)
+    shutdown: Event | None = None
+    spent: Totals = field(default_factory=dict)
+    covered: bool = False
+    """Whether a later process has what this one used in its totals: it was killed before it wrote its own."""
+
+    def note(self, event: Event) -> None:
+        self.began = self.began or event.time
+        match event.kind:
+            case "session.usage_record":
+                self.records.append(event)
+            case "assistant.message":
+                self.note_answer(event)
+            case "session.compaction_start":
+                self.summarising = []
+            case "model.model_call_success":
+                self.summarising.append(event)
+            case "session.compaction_complete" if isinstance(event.data.get("compactionTokensUsed"), dict):
+                self.compactions.append(compaction(event, self.summarising, self.claim))
+                self.summarising = []
+            case "session.shutdown" if event.agent is None:
+                self.shutdown = event
+
+    def note_answer(self, event: Event) -> None:
+        """The parts of one response repeat its output tokens, or only one of them has them."""
+        key = text_at(event.data, "apiCallId") or event.id
+        if key not in self.answers or output_of(event) > output_of(self.answers[key]):
+            self.answers[key] = event
+
+    @property
+    def output(self) -> int | None:
+        """The output tokens of its answers; None in a version that does not record them."""
+        if self.answers and not any("outputTokens" in event.data for event in self.answers.values()):
+            return None
+        return sum(output_of(event) for event in self.answers.values())
+
+
+def spending(log: Log, rows: Rows, kept: Callable[[str], bool]) -> list[Spent]:
+    """Every call a session's file holds, those a fork copied included. `kept` says which sessions the store has."""
+    found = processes(log)
+    add_totals(found)
+    if any(process.answers and not process.records for process in found):
+        add_rows(found, rows)
+    return [spent for process in found for spent in charged(process, log.session_id, kept)]
+
+
+def processes(log: Log) -> list[Process]:
+    found = [process_at(log, 0)]
+    markers = {fork.position for fork in log.forks}
+    for position, event in enumerate(log.events):
+        if event.kind == "session.resume" or position in markers or found[-1].shutdown:
+            found.append(process_at(log, position))
+        found[-1].note(event)
+    return found
+
+
+def process_at(log: Log, position: int) -> Process:
+    before = [fork for fork in log.forks if fork.position > position]
+    if before:
+        return Process(before[0].parent, "copied", [fork.parent for fork in before], before[0].time)
+    return Process(log.session_id, "own" if log.forks else "unknown", (), None)
+
+
+def charged(process: Process, session_id: str, kept: Callable[[str], bool]) -> Iterator[Spent]:
+    if process.records:
+        yield from (recorded(event, process.claim, session_id) for event in process.records)
+    elif process.rows:
+        yield from (stored(row, process) for row in process.rows)
+        return
+    elif process.shutdown:
+        yield from totalled(process)
+    elif any(map(kept, process.copies)):
+        # A fork taken while this process ran: its session has it whole, with the totals at its end.
+        return
+    elif not process.covered:
+        yield from (answered(event, process.claim) for event in process.answers.values())
+    yield from process.compactions
+
+
+# One record per call
+
+
+def recorded(event: Event, claim: Claim, session_id: str) -> Spent:
+    usage = dict_at(event.data, "usage")
+    call = text_at(usage, "apiCallId")
+    source = text_at(usage, "accounting", "sourceSessionId")
+    if claim == "unknown" and source and not event.agent:
+        claim = "own" if source == session_id else "copied"
+    provider = text_at(usage, "modelProvider")
+    charge = Charge(
+        key=record_key(usage) or event.id,
+        usage=usage_of(usage),
+        at=event.time,
+        model=text_at(usage, "model"),
+        provider=provider if provider != "other" else None,
+        claim=claim,
+    )
+    return Spent(charge, event.agent, call, timed=not call)
+
+
+def record_key(usage: Record) -> str | None:
+    """Copies keep all of it; servers that number their answers in each conversation differ in source or sequence."""
+    call = text_at(usage, "accounting", "usageId") or text_at(usage, "apiCallId")
+    source, sequence = text_at(usage, "accounting", "sourceSessionId"), int_at(usage, "accounting", "sequence")
+    return f"{call}:{source}:{sequence}" if call else None
+
+
+def usage_of(usage: Record) -> Usage:
+    read, written = int_at(usage, "cacheReadTokens"), int_at(usage, "cacheWriteTokens")
+    return Usage(
+        fresh(int_at(usage, "inputTokens"), read, written),
+        int_at(usage, "outputTokens"),
+        int_at(usage, "reasoningTokens"),
+        read,
+        written,
+    )
+
+
+def fresh(input: int | None, read: int | None, written: int | None) -> int | None:
+    return None if input is None else max(input - (read or 0) - (written or 0), 0)
+
+
+def compaction(event: Event, calls: Sequence[Event], claim: Claim) -> Spent:
+    """The calls that made a summary. Only the raw record of a call says how much of the output was thinking."""
+    used = dict_at(event.data, "compactionTokensUsed")
+    # Up to 1.0.24 and beyond the names were shorter.
+    usage = usage_of(
+        {
+            "inputTokens": first(used, "inputTokens", "input"),
+            "outputTokens": first(used, "outputTokens", "output"),
+            "cacheReadTokens": first(used, "cacheReadTokens", "cachedInput"),
+            "cacheWriteTokens": used.get("cacheWriteTokens"),
+        }
+    )
+    answers = [dict_at(call.data, "responseUsage") for call in calls]
+    if answers and sum(int_at(one, "completion_tokens") or 0 for one in answers) == usage.output_tokens:
+        thoughts = [int_at(one, "completion_tokens_details", "reasoning_tokens") for one in answers]
+        usage = replace(usage, thinking_tokens=None if None in thoughts else sum(filter(None, thoughts)))
+    count = int_at(used, "requestCount") or 1
+    model = text_at(used, "model") or text_at(event.data, "behaviorModelId")
+    charge = Charge(event.id, usage, event.time, model, claim=claim, calls=count, aggregate=count > 1)
+    return Spent(charge, event.agent, event.id)
+
+
+def first(record: Record, *names: str) -> Any:
+    return next((record[name] for name in names if name in record), None)
+
+
+def answered(event: Event, claim: Claim) -> Spent:
+    usage = Usage(output_tokens=int_at(event.data, "outputTokens"))
+    return Spent(Charge(event.id, usage, event.time, text_at(event.data, "model"), claim=claim), event.agent, event.id)
+
+
+def output_of(event: Event) -> int:
+    return int_at(event.data, "outputTokens") or 0
+
+
+# Rows of session-store.db
+
+
+def add_rows(found: Sequence[Process], rows: Rows) -> None:
+    """Give each process the rows of its time. A row belongs to the last process of its session that began before it."""
+    for owner in dict.fromkeys(process.owner for process in found):
+        own = [process for process in found if process.owner == owner]
+        for row in rows(owner):
+            time = when(row.get("created_at"))
+            if time and own[-1].until and time > own[-1].until:
+                continue  # after the fork was taken
+            earlier = [one for one in own if time is None or one.began is None or one.began <= time]
+            (earlier or own[:1])[-1].rows.append(row)
+
+
+def stored(row: Record, process: Process) -> Spent:
+    usage = {
+        "inputTokens": row.get("input_tokens"),
+        "outputTokens": row.get("output_tokens"),
+        "cacheReadTokens": row.get("cache_read_tokens"),
+        "cacheWriteTokens": row.get("cache_write_tokens"),
+        "reasoningTokens": row.get("reasoning_tokens"),
+    }
+    charge = Charge(
+        key=f"store:{process.owner}:{row.get('number')}",
+        usage=usage_of(usage),
+        at=when(row.get("created_at")),
+        model=text_at(row, "model"),
+        claim=process.claim,
+    )
+    agent = text_at(row, "agent_id") or text_at(row, "parent_tool_call_id")
+    return Spent(charge, agent, timed=row.get("initiator") != "compaction")
+
+
+# Totals at a shutdown
+
+
+def add_totals(found: Sequence[Process]) -> None:
+    """Work out from the totals at each shutdown what its process used."""
+    ends = [process.shutdown.data for process in found if process.shutdown]
+    by_agent = all(isinstance(data.get("agentMetrics"), dict) for data in ends)
+    done: Totals = {}
+    last: Totals = {}
+    running: list[Process] = []
+    for process in found:
+        running.append(process)
+        if not process.shutdown:
+            continue
+        now = totals(process.shutdown.data, by_agent=by_agent)
+        base, all_of_them = base_of(now, (done, last, {}), running)
+        process.spent = {key: now[key] - base.get(key, Counts()) for key in now}
+        for killed in running[:-1]:
+            killed.covered = all_of_them
+        done = {**done, **{key: done.get(key, Counts()) + spent for key, spent in process.spent.items()}}
+        last, running = now, []
+
+
+def base_of(now: Totals, bases: Sequence[Totals], running: Sequence[Process]) -> tuple[Totals, bool]:
+    """What totals go on from, as the answers' output fits best; and whether they have what killed processes used."""
+    total = sum(counts.output for counts in now.values())
+    own = running[-1].output
+    if own is None:  # a version that counts on
+        return next(base for base in bases if all(now.get(key, Counts()).holds(base[key]) for key in base)), False
+    everything = sum(process.output or 0 for process in running)
+    fits = [
+        (abs(total - sum(counts.output for counts in base.values()) - since), base, since != own)
+        for since in (everything, own)
+        for base in bases
+    ]
+    _, base, all_of_them = min(fits, key=lambda fit: fit[0])
+    return base, all_of_them
+
+
+def totals(data: Record, *, by_agent: bool) -> Totals:
+    found: Totals = {(None, model): counts(metric) for model, metric in dict_at(data, "modelMetrics").items()}
+    if not by_agent:
+        return found
+    for agent, metrics in dict_at(data, "agentMetrics").items():
+        for model, metric in dict_at(metrics, "modelMetrics").items():
+            if agent != "main" and (None, model) in found:
+                found[agent, model] = counts(metric)
+                found[None, model] -= counts(metric)
+    return found
+
+
+def counts(metric: Any) -> Counts:
+    usage = at(metric, "usage")
+    return Counts(
+        int_at(metric, "requests", "count") or 0,
+        int_at(usage, "inputTokens") or 0,
+        int_at(usage, "outputTokens") or 0,
+        int_at(usage, "cacheReadTokens") or 0,
+        int_at(usage, "cacheWriteTokens") or 0,
+        int_at(usage, "reasoningTokens"),
+    )
+
+
+def totalled(process: Process) -> Iterator[Spent]:
+    end = process.shutdown
+    for (agent, model), used in process.spent.items():
+        if end and (used.calls or used.input or used.output):
+            usage = Usage(
+                fresh(used.input, used.read, used.written), used.output, used.thinking, used.read, used.written
+            )
+            key = f"{end.id}:{agent or ''}:{model}"
+            charge = Charge(key, usage, end.time, model, claim=process.claim, calls=max(used.calls, 1), aggregate=True)
+            yield Spent(charge, agent)

@@ -1,0 +1,206 @@
+"""Rows of the catalog: the model as SQL columns and back."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from amux import cost, linking, search
+from amux.model import Charge, CostRecord, Session, SessionSummary, Usage
+from amux.query import milliseconds
+from amux.readers._base import SessionRef
+
+SUMMARY = """
+    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count,
+    s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
+    s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
+"""
+
+
+INSERT_SESSION = """
+    insert into session (ref, scope, id, kind, title, created_at, updated_at, turn_count, message_count, tags, model, models, cwd,
+        git_branch, git_commit, forked_from, parent_id, archived, agent_version, mode, channel, path, usage_recorded, began, times, offsets, first)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+INSERT_CHARGE = """
+    insert into charge (session, scope, position, key, at, model, provider, input, output, thinking, cached, written, hour, usd,
+        claim, calls, aggregate, message, estimate)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SESSIONS = "session s join scope sc on sc.no = s.scope"
+TOTAL = ", ".join(f"sum(t.{name})" for name in ("usd", "auto", "input", "output", "thinking", "cached", "written"))
+FAMILY = "select f.root root, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
+PRICED = (
+    f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no left join temp.covered on covered.session = s.no"
+)
+ORDERS = {
+    "date": "s.updated_at",
+    "turns": "s.turn_count",
+    "cost": "coalesce(covered.usd, family.worth, 0)",
+    "relevance": "s.updated_at",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    ref: SessionRef
+    summary: SessionSummary
+    inherited: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A session that search found, and where: the message that matches best (-1: the title) and its part."""
+
+    summary: SessionSummary
+    ref: SessionRef
+    score: float
+    matches: int
+    message: int
+    part: str
+    timestamp: datetime | None
+    offset: int | None
+
+
+def from_milliseconds(count: int) -> datetime:
+    return datetime.fromtimestamp(count / 1000, UTC)
+
+
+def key_number(key: str) -> int:
+    """A key as 64 bits: a number in an index takes a quarter of the space of a text, and equal keys stay equal."""
+    return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
+
+
+def session_row(ref: int, scope: int, session: Session) -> tuple[Any, ...]:
+    times = array("q", (milliseconds(message.timestamp) or 0 for message in session.messages))
+    offsets = [message.offset if message.offset is not None else -1 for message in session.messages]
+    return (
+        ref,
+        scope,
+        session.session_id,
+        session.kind,
+        session.title,
+        milliseconds(session.created_at),
+        milliseconds(session.updated_at),
+        session.turn_count,
+        session.message_count,
+        orjson.dumps(session.tags).decode(),
+        session.model,
+        orjson.dumps(session.models).decode(),
+        session.cwd,
+        session.git_branch,
+        session.git_commit,
+        session.forked_from,
+        session.parent_id,
+        session.archived,
+        session.agent_version,
+        session.mode,
+        session.channel,
+        session.path,
+        session.usage_recorded,
+        milliseconds(session.began),
+        times.tobytes(),
+        array("q", offsets).tobytes() if any(offset >= 0 for offset in offsets) else b"",
+    )
+
+
+def charge_row(session: int, scope: int, position: int, key: int, charge: Charge) -> tuple[Any, ...]:
+    usage = charge.usage
+    return (
+        session,
+        scope,
+        position,
+        key,
+        milliseconds(charge.at),
+        charge.model,
+        charge.provider,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.thinking_tokens,
+        usage.cached_tokens,
+        usage.cache_write_tokens,
+        charge.hour_write_tokens,
+        cost.pico(charge.usd),
+        linking.CLAIMS.index(charge.claim),
+        charge.calls,
+        charge.aggregate,
+        charge.message,
+    )
+
+
+def charge_from(row: Sequence[Any]) -> Charge:
+    """What a price depends on, from a row of reprice()."""
+    _, model, provider, at, input, output, thinking, cached, written, hour, aggregate = row
+    return Charge(
+        key="",
+        usage=Usage(input, output, thinking, cached, written),
+        at=from_milliseconds(at) if at is not None else None,
+        model=model,
+        provider=provider,
+        hour_write_tokens=hour,
+        aggregate=bool(aggregate),
+    )
+
+
+def summary(row: Sequence[Any], spent: CostRecord | None, tags: Sequence[str]) -> SessionSummary:
+    (_, agent, id, title, created, updated, turns, messages, kind, model, models, cwd, branch, commit) = row[:14]
+    (fork, parent, archived, version, mode, channel, path, usage_recorded) = row[14:22]
+    return SessionSummary(
+        agent=agent,
+        session_id=id,
+        title=title,
+        created_at=from_milliseconds(created),
+        updated_at=from_milliseconds(updated),
+        turn_count=turns,
+        message_count=messages,
+        tags=tuple(tags),
+        kind=kind,
+        model=model,
+        models=tuple(orjson.loads(models)),
+        cost=spent or (NOTHING if usage_recorded else None),
+        cwd=cwd,
+        git_branch=branch,
+        git_commit=commit,
+        forked_from=fork,
+        parent_id=parent,
+        archived=bool(archived),
+        agent_version=version,
+        mode=mode,
+        channel=channel,
+        path=path,
+    )
+
+
+NOTHING = CostRecord(Decimal(0), 0, 0, 0, 0, 0, "native")
+"""No calls at all cost nothing, unless the store could not tell."""
+
+
+def cost_record(sums: Sequence[Any]) -> CostRecord:
+    native, estimate, input, output, thinking, cached, written, run = sums
+    estimate = None if run is not None else estimate
+    both = cost.usd(cost.joined(native, run, estimate))
+    return CostRecord(both, input, output, thinking, cached, written, cost.source(native, run, estimate))
+
+
+def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Sequence[Sequence[int]]) -> Matched:
+    first, times, offsets, key, path, fingerprint, size, files = row[-8:]
+    best = search.best_row(held)
+    message = (best >> search.PART_BITS) - first - 1 if best is not None else -1
+    when, start = array("q", times), array("q", offsets)
+    time = when[message] if 0 <= message < len(when) else 0
+    offset = start[message] if 0 <= message < len(start) else -1
+    return Matched(
+        summary=summary,
+        ref=SessionRef(key, path, fingerprint, size, tuple(orjson.loads(files))),
+        score=score,
+        matches=len(set().union(*held)),
+        message=message,
+        part=search.part_of(best) if best is not None else "title",
+        timestamp=from_milliseconds(time) if time else None,
+        offset=offset if offset >= 0 else None,
+    )
