@@ -101,8 +101,9 @@ def at(value: Any, *path: str | int) -> Any:
 
 def text_at(value: Any, *path: str | int) -> str | None:
     """The string there; None for anything else and for an empty one."""
-    found = at(value, *path)
-    return found if isinstance(found, str) and found else None
+    for key in path:  # as at(), which is too dear to be called a million times
+        value = value.get(key) if isinstance(value, dict) else at(value, key)
+    return value if isinstance(value, str) and value else None
 
 
 def int_at(value: Any, *path: str | int) -> int | None:

@@ -272,16 +272,18 @@ def kind_of(record: Record) -> str | None:
 
 def parallel(chain: dict[str, Record], on_branch: set[str]) -> set[str]:
     """Lines beside the branch that belong to it: each result of parallel calls hangs on its own call's line."""
+    beside = {uuid: record for uuid, record in chain.items() if uuid not in on_branch}
+    if not beside:
+        return set()
     answers = {id for uuid in on_branch if (id := text_at(chain[uuid], "message", "id"))}
-    same = {uuid for uuid, record in chain.items() if text_at(record, "message", "id") in answers}
-    calls = {block.get("id") for uuid in same for block in blocks(chain[uuid]) if block.get("type") == "tool_use"}
-    results = {
+    same = {uuid for uuid, record in beside.items() if text_at(record, "message", "id") in answers}
+    lines = (chain[uuid] for uuid in on_branch | same)
+    calls = {block.get("id") for record in lines for block in blocks(record) if block.get("type") == "tool_use"}
+    return same | {
         uuid
-        for uuid, record in chain.items()
-        if uuid not in on_branch
-        and any(block.get("tool_use_id") in calls for block in blocks(record) if "tool_use_id" in block)
+        for uuid, record in beside.items()
+        if any(block.get("tool_use_id") in calls for block in blocks(record) if "tool_use_id" in block)
     }
-    return same | results
 
 
 # From lines to messages

@@ -106,7 +106,11 @@ class Output:
 
 
 class Conversation:
-    """What was said, line by line. `unpaid` is the latest response whose usage has not been met yet."""
+    """What was said, line by line.
+
+    `inherited` and `copied` say whose the lines are that follow: another thread's, read there or from a copy. `unpaid` is
+    the latest response whose usage has not been met yet.
+    """
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.twins = texts.typed(lines)
@@ -115,6 +119,7 @@ class Conversation:
         self.model: str | None = None
         self.cwd: str | None = None
         self.inherited = False
+        self.copied = False
         self.unpaid: Answer | None = None
         self.open: Answer | None = None
         self.answered = False
@@ -144,13 +149,18 @@ class Conversation:
             case "token_usage_record" | rollout.BREAK:
                 self.open = None
 
+    def time(self, line: Line) -> datetime | None:
+        """When a line was written; None for a copy, whose times are those of the copying."""
+        return None if self.copied else when(line.time)
+
     # Responses
 
     def response(self, line: Line, *, call: bool = False) -> Answer:
         """The response an item belongs to; a new one where the last has ended."""
         current = self.open
         if current is None or current.summary != line.summary or (self.answered and not call):
-            current = Answer(when(line.time), self.model, self.inherited, line.summary)
+            model = self.model or text_at(line.payload, "model")
+            current = Answer(self.time(line), model, self.inherited, line.summary)
             self.spoken.append(current)
             self.unpaid = current
         self.open, self.answered = current, False
@@ -160,7 +170,7 @@ class Conversation:
         self.open = self.unpaid = None
 
     def say(self, role: Role, text: str, line: Line, event: str | None = None, *, failed: bool = False) -> None:
-        self.spoken.append(Message(role, text, when(line.time), event=event, is_error=failed, inherited=self.inherited))
+        self.spoken.append(Message(role, text, self.time(line), event=event, is_error=failed, inherited=self.inherited))
 
     # Items
 
@@ -177,14 +187,13 @@ class Conversation:
             self.output(line, text_at(line.payload, "call_id"), output)
 
     def message(self, line: Line) -> None:
-        role = line.payload.get("role")
-        content = line.payload.get("content")
+        role, content = text_at(line.payload, "role"), line.payload.get("content")
         if role == "user":
             self.prompt(line)
         elif role == "assistant":
             if text := texts.joined(content):
                 self.response(line).texts.append(text)
-        elif role in TOOL_ROLES:
+        elif role in TOOL_ROLES and content:
             self.output(line, text_at(line.payload, "tool_call_id"), content)
         elif role in SYSTEM_ROLES and (text := texts.configured(content)):
             self.say("system", text, line)
@@ -198,19 +207,19 @@ class Conversation:
             self.say("system", event[1], line, event[0])
         elif (request := texts.prompt(line.payload, self.twins)) or attached:
             self.spoken.append(
-                Message("user", request, when(line.time), attachments=attached, inherited=self.inherited)
+                Message("user", request, self.time(line), attachments=attached, inherited=self.inherited)
             )
 
     def call(self, line: Line, kind: str) -> None:
         payload = line.payload
         id = text_at(payload, "call_id") or text_at(payload, "id") or f"call {len(self.calls)}"
-        call = Call(id, text_at(payload, "name") or kind.removesuffix("_call"), given(payload), when(line.time))
+        call = Call(id, text_at(payload, "name") or kind.removesuffix("_call"), given(payload), self.time(line))
         self.response(line, call=True).calls[id] = self.calls[id] = call
 
     def output(self, line: Line, id: str | None, output: Json) -> None:
         call = self.calls.get(id or "")
         outcome = texts.outcome(output)
-        time = when(line.time)
+        time = self.time(line)
         if call:
             call.output, call.answered = outcome, time
         self.spoken.append(Output(id, call, outcome, time, self.inherited))
@@ -252,7 +261,7 @@ class Conversation:
             last.texts = last.texts or [message]
         else:
             summary = Answer(
-                when(line.time), self.model, self.inherited, summary=True, texts=[message] if message else []
+                self.time(line), self.model, self.inherited, summary=True, texts=[message] if message else []
             )
             self.spoken.append(summary)
             self.unpaid = summary

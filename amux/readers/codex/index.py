@@ -61,7 +61,7 @@ def stored(host: Host, root: str) -> list[tuple[str, Known]]:
     try:
         with reading(path) as db:
             return list(threads_in(db))
-    except UnreadableSession:
+    except (UnreadableSession, UnicodeDecodeError):  # SQLite's messages quote the bytes of a damaged schema
         return []
 
 
@@ -112,7 +112,7 @@ def configured(root: str) -> str | None:
         return None
     if "sqlite_home" not in text:
         return None
-    import tomllib  # noqa: PLC0415 - a fifth of the time a list takes, for a setting hardly anybody has
+    import tomllib  # noqa: PLC0415 - a setting that hardly anybody has
 
     try:
         return text_at(tomllib.loads(text), "sqlite_home")

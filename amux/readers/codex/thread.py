@@ -158,8 +158,9 @@ def follow(part: Part, conversation: Conversation, meter: Meter, *, foreign: boo
     copied = part.copied()
     meter.counting = not foreign
     for place, line in enumerate(part.lines):
-        conversation.inherited = foreign or place < (copied or 0)
         meter.claim = claim(place, copied)
+        conversation.copied = meter.claim == "copied"
+        conversation.inherited = foreign or conversation.copied
         conversation.add(line)
         meter.add(line, conversation)
     conversation.end_turn()

@@ -24,6 +24,8 @@ from amux.readers.codex.rollout import ITEM, Line
 STARTS = frozenset({"task_started", "turn_started"})
 SAID = ("type", "role", "name", "call_id", "arguments", "input", "output", "encrypted_content")
 PARTS = ("content", "summary", "output")
+SPOKEN = ("message", "reasoning", "_call", "_output")
+"""Items that every version copies into a fork."""
 
 
 class Counts(NamedTuple):
@@ -122,7 +124,7 @@ class Meter:
 
     def listen(self, payload: Record) -> None:
         """Take in what was said; a turn with an id needs none of it."""
-        if self.turn is None:
+        if self.turn is None and str(payload.get("type")).endswith(SPOKEN):
             said = [text_at(payload, name) or "" for name in SAID]
             said += [texts.joined(payload.get(name)) for name in PARTS]
             self.said.update("\0".join(said).encode("utf-8", "replace"))
@@ -139,7 +141,10 @@ class Meter:
         total = counts(at(line.payload, "info", "total_token_usage"))
         if total is None or total == self.before:
             return
-        used = spent(total, self.before, counts(at(line.payload, "info", "last_token_usage")))
+        last = counts(at(line.payload, "info", "last_token_usage"))
+        # A sub-agent may be given its parent's last turns only: the first total there may repeat one of a turn left out.
+        repeated = self.before is None and self.claim == "copied" and last != total
+        used = None if repeated else spent(total, self.before, last)
         self.before = total
         if used:
             self.said.update(total.mark.encode())

@@ -87,9 +87,8 @@ class CopilotReader(Reader):
         return document(ref.path) if ref.path.endswith(".json") else list(events.records(ref.path))
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
-        documents = str(self.roots()[-1])
-        if session.kind != "main" or (session.path or "").startswith(documents):
-            return None  # a sub-agent has no session of its own; such documents are not of this program
+        if session.kind != "main" or os.path.dirname(session.path or "") == str(self.roots()[-1]):
+            return None  # a sub-agent has no session of its own, and no version of the program opens those documents
         # With a space the id would be taken for a prompt: the value of --resume is optional.
         return [self.program, *(("--model", model) if model else ()), f"--resume={session.session_id}"]
 

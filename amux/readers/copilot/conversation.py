@@ -170,7 +170,7 @@ def places_by_time(conversation: Conversation, times: Sequence[datetime]) -> lis
     ]
     timed.sort()
     found: list[int | None] = []
-    for time, following in zip(times, [*times[1:], None], strict=True):
+    for time, following in zip(times, [*times[1:], None], strict=False):
         number = bisect_left(timed, time, key=lambda one: one[0])
         fits = number < len(timed) and (following is None or timed[number][0] < following)
         found.append(timed[number][1] if fits else None)

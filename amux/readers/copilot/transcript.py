@@ -137,7 +137,7 @@ def subagent_session(main: Session, name: str, own: Part, asked: Call | None, ch
 def title(fields: dict[str, str], found: Sequence[Event], messages: Sequence[Message]) -> str | None:
     """What somebody called it. Unless the user did, `name` and `summary` may be no more than the beginning of a prompt."""
     name = fields.get("name")
-    if name and fields.get("user_named") == "true":
+    if name and fields.get("user_named", "").lower() == "true":
         return name
     prompts = [message.content for message in messages if message.role == "user"]
     changed = [text_at(event.data, "title") for event in found if event.kind == "session.title_changed"]

@@ -20,6 +20,8 @@ from amux.model import Charge, Claim, Usage
 from amux.readers._json import Record, at, dict_at, int_at, text_at, when
 from amux.readers.copilot.events import Event, Log
 
+WORK = frozenset({"user.message", "assistant.message", "session.compaction_complete"})
+"""Events without which a process called no model."""
 Rows = Callable[[str], Iterable[Record]]
 """The rows of session-store.db for a session."""
 
@@ -90,6 +92,7 @@ class Process:
     compactions: list[Spent] = field(default_factory=list)
     summarising: list[Event] = field(default_factory=list)
     rows: list[Record] = field(default_factory=list)
+    busy: bool = False
     shutdown: Event | None = None
     spent: Totals = field(default_factory=dict)
     covered: bool = False
@@ -97,8 +100,9 @@ class Process:
 
     def note(self, event: Event) -> None:
         self.began = self.began or event.time
+        self.busy = self.busy or event.kind in WORK
         match event.kind:
-            case "session.usage_record":
+            case "session.usage_record" if dict_at(event.data, "usage"):
                 self.records.append(event)
             case "assistant.message":
                 self.note_answer(event)
@@ -130,8 +134,7 @@ def spending(log: Log, rows: Rows, kept: Callable[[str], bool]) -> list[Spent]:
     """Every call a session's file holds, those a fork copied included. `kept` says which sessions the store has."""
     found = processes(log)
     add_totals(found)
-    if any(process.answers and not process.records for process in found):
-        add_rows(found, rows)
+    add_rows(found, rows)
     return [spent for process in found for spent in charged(process, log.session_id, kept)]
 
 
@@ -164,7 +167,7 @@ def charged(process: Process, session_id: str, kept: Callable[[str], bool]) -> I
         # A fork taken while this process ran: its session has it whole, with the totals at its end.
         return
     elif not process.covered:
-        yield from (answered(event, process.claim) for event in process.answers.values())
+        yield from (answered(event, process.claim) for event in process.answers.values() if output_of(event))
     yield from process.compactions
 
 
@@ -250,15 +253,17 @@ def output_of(event: Event) -> int:
 
 
 def add_rows(found: Sequence[Process], rows: Rows) -> None:
-    """Give each process the rows of its time. A row belongs to the last process of its session that began before it."""
-    for owner in dict.fromkeys(process.owner for process in found):
+    """Give each process without records the rows of its time: those after it began and before the next one did."""
+    for owner in dict.fromkeys(process.owner for process in found if process.busy and not process.records):
         own = [process for process in found if process.owner == owner]
         for row in rows(owner):
             time = when(row.get("created_at"))
             if time and own[-1].until and time > own[-1].until:
                 continue  # after the fork was taken
             earlier = [one for one in own if time is None or one.began is None or one.began <= time]
-            (earlier or own[:1])[-1].rows.append(row)
+            process = earlier[-1] if earlier else own[0]
+            if process.busy:
+                process.rows.append(row)
 
 
 def stored(row: Record, process: Process) -> Spent:

@@ -86,6 +86,12 @@ def transcript(path: str) -> Transcript:
     return Transcript(path, found)
 
 
+def session_id(path: str) -> str | None:
+    """The id a file has in its header, found without reading a log to its end."""
+    lines = records(path) if path.endswith(".jsonl") else iter(())
+    return next((id for line in lines if (id := text_at(line, "sessionId"))), None) or transcript(path).session_id
+
+
 def contents(path: str) -> list[Record]:
     """The records of a file; a document is one. The extension tells only what to try first."""
     whole = document(path) if path.endswith(".json") else None
@@ -135,7 +141,8 @@ def whole_messages(text: str, position: int) -> Iterator[Any]:
 def native(found: list[Record], stem: str) -> Iterator[Record]:
     """Records of plain messages in the shape of the program's own; those that have it stay as they are."""
     yield {"sessionId": stem}
-    for number, record in enumerate(one for record in found for one in (listed(record) or [record])):
+    plain = [one for record in found for one in (listed(record) or [record])]
+    for number, record in enumerate(plain):
         role = ROLES.get(text_at(record, "role") or "")
         if not role:
             yield record

@@ -36,6 +36,15 @@ STOCK = frozenset(
 """Answers the program wrote itself, to keep the turns of user and model alternating."""
 
 
+IMPORTED = "Imported session from "
+
+
+def is_import(record: Record) -> bool:
+    """Whether it says where an imported session came from."""
+    id, text = text_at(record, "id") or "", text_at(record, "content") or ""
+    return id.startswith("import-") and text.startswith(IMPORTED)
+
+
 def parts(content: Any) -> list[Record]:
     found = content if isinstance(content, list) else [content]
     return [

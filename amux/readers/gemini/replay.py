@@ -17,16 +17,12 @@ from typing import Any
 
 from amux.readers._json import Record, list_at, text_at, time_at
 from amux.readers.gemini.files import listed
-from amux.readers.gemini.record import likeness, paid, spoken
-
-IMPORTED = "Imported session from "
+from amux.readers.gemini.record import is_import, likeness, paid, spoken
 
 
 @dataclass(slots=True)
 class Log:
-    """`records` has every message by id, in the order they came; `branch` has the ids of those that were not rewound,
-    `live` of those that the program itself still has in its list.
-    """
+    """Every message by id, in the order they came; the ids of those not rewound; of those the program itself still has."""
 
     records: dict[str, Record] = field(default_factory=dict)
     branch: dict[str, None] = field(default_factory=dict)
@@ -51,7 +47,7 @@ class Log:
             case {"$set": dict(patch)}:
                 self.note(patch)
                 if isinstance(patch.get("messages"), list):
-                    self.replace(listed(record))
+                    self.replace([message for message in listed(record) if text_at(message, "id")])
             case _:
                 self.note(record)
                 for message in listed(record):
@@ -78,14 +74,12 @@ class Log:
             return id and self.copies[id]
         self.records[id] = merged(self.records[id], record) if id in self.records else record
         self.updated += [time] if (time := time_at(record, "timestamp")) else []
-        if (text_at(record, "content") or "").startswith(IMPORTED) and id.startswith("import-"):
+        if is_import(record):
             self.imported = id
         return id
 
     def copied(self, record: Record) -> bool:
-        """Whether a message came with the import: it is older. The record of the import goes at the next snapshot, in the
-        program's list; here it stays.
-        """
+        """Whether a message came with the import: it is older."""
         imported = time_at(self.records, self.imported, "timestamp") if self.imported else None
         said = time_at(record, "timestamp")
         return bool(imported and said and said <= imported and record.get("id") != self.imported)
@@ -100,12 +94,12 @@ class Log:
 
     def replace(self, snapshot: Sequence[Record]) -> None:
         """A snapshot: what it left out stays where it was, what is new in it comes after that."""
-        given = [self.copies.get(id, id) for record in snapshot if (id := text_at(record, "id"))]
+        given = [self.copies.get(one["id"], one["id"]) for one in snapshot]
         unknown = {id for id in given if id not in self.branch}
         dropped = self.live.difference(given)
         left_out = [id for id in self.branch if id in dropped and spoken(self.records[id])]
         fresh = set(given) if self.rewritten(given) else unknown
-        self.forget_copies(pairs([one for one in snapshot if one.get("id") in fresh], left_out, self.records))
+        self.forget_copies(pairs([one for one in snapshot if one["id"] in fresh], left_out, self.records))
         wanted = dict.fromkeys(id for record in snapshot if (id := self.keep(record)))
         if not wanted.keys() >= set(left_out):
             self.mark_summary(id for id in wanted if id in unknown)
