@@ -330,7 +330,7 @@ def test_finds_what_a_plain_read_of_every_message_finds(corpus, tmp_path):
                     message.content,
                     message.thinking or "",
                     session.title,
-                    *(search.flat(c.input) for c in message.tool_calls),
+                    *(f"{c.tool_name} {search.flat(c.input)}" for c in message.tool_calls),
                 ):
                     texts.setdefault(id, set()).update(words_in(text))
         vocabulary = sorted(word for word in set().union(*texts.values()) if word.isascii())

@@ -393,9 +393,7 @@ def caller(transcript: Transcript, number: int, models: Sequence[Named]) -> Name
     return models[transcript.numbers.get(left, number) if isinstance(left, Id) else number]
 
 
-def charge(
-    key: str, billed: Record, transcript: Transcript, number: int, called: Named, place: int | None
-) -> Charge:
+def charge(key: str, billed: Record, transcript: Transcript, number: int, called: Named, place: int | None) -> Charge:
     usage = billed["usage"]
     record = transcript.entries[number]
     return Charge(
