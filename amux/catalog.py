@@ -9,24 +9,25 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
-from urllib.parse import quote
 
 import orjson
 
-from amux import cost, filler, linking, search, tables
-from amux.cost import Prices
+from amux import linking, search, tables
 from amux.errors import UnreadableSession
 from amux.model import CostRecord, Session, SessionSummary
-from amux.query import Query, milliseconds
+from amux.money import Prices
+from amux.query import Query, escaped, milliseconds
 from amux.readers._base import Reader, SessionRef
+from amux.readers._sqlite import uri
 
 FORMAT = 1
 """Raised when the schema or what readers put into it changes: a file of another format is built anew."""
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
 
+WORTHWHILE = 24 * 2**20
+"""Bytes to read from which on starting processes pays."""
 HASH_BYTES = 32 * 2**20
 """How much of the index a shard gathers before it writes: with FTS5's 1 MB filling takes twice as long."""
 WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
@@ -246,7 +247,7 @@ class Catalog:
         self.rows = self.meta("rows", 0)
         fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
         advance = counter(stale.read, report)
-        if sum(ref.size for ref in stale.read) < filler.WORTHWHILE:
+        if sum(ref.size for ref in stale.read) < WORTHWHILE:
             for ref in stale.read:
                 self.add(scope, reader, ref, fingerprints)
                 advance(ref.size)
@@ -268,6 +269,10 @@ class Catalog:
         advance: Callable[[int], None],
     ) -> None:
         """Read many refs with every core."""
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - what only a large fill needs
+
+        from amux import filler  # noqa: PLC0415
+
         with TemporaryDirectory(prefix="amux-", dir=self.path.parent if self.path else None) as directory:
             for shard in filler.fill_shards(
                 reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
@@ -281,7 +286,7 @@ class Catalog:
         (indexes,) = self.db.execute(
             "select count(*) from sqlite_master where sql like 'create virtual table words%'"
         ).fetchone()
-        other = sqlite3.connect(f"file:{quote(str(shard))}?mode=ro", uri=True)
+        other = sqlite3.connect(uri(str(shard), "mode=ro"), uri=True)
         try:
             self.copy(other, "ref", lambda row: (row[0] + refs, scope, *row[2:]))
             self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, scope, *row[3:]))
@@ -398,10 +403,10 @@ class Catalog:
             values.append(milliseconds(query.until))
         if query.model:
             clauses.append("s.models like ? escape '\\'")
-            values.append(f"%{cost.escaped(query.model)}%")
+            values.append(f"%{escaped(query.model)}%")
         if query.directories:
             clauses.append(" or ".join(["s.cwd = ? or s.cwd like ? escape '\\'"] * len(query.directories)).join("()"))
-            values += [value for one in query.directories for value in (one, f"{cost.escaped(one.rstrip('/'))}/%")]
+            values += [value for one in query.directories for value in (one, f"{escaped(one.rstrip('/'))}/%")]
         if query.tags:
             clauses.append(f"s.root in (select session from temp.tag where tag in ({marks(query.tags)}))")
             values += query.tags

@@ -9,93 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from amux.errors import InvalidValue
 from amux.linking import SUMS
-from amux.model import Charge, CostBreakdown, CostRecord, CostSummary, PriceSource, Source
-from amux.query import Query, milliseconds
+from amux.money import QUARTER, joined, source, usd
+from amux.query import GROUPS, IN_TIME, Query, escaped, milliseconds
+from amux.results import CostBreakdown, CostSummary
 
 if TYPE_CHECKING:
     from amux.catalog import Catalog
-    from amux.pricing import PriceTable
 
 Mode = Literal["auto", "native", "estimate"]
-PICO = Decimal(10) ** 12
-"""Money is kept in whole picodollars: finer than any price per token, and 64 bits hold nine million dollars."""
-QUARTER = 900_000
-"""Milliseconds: the days of every time zone are made of quarters of an hour."""
 DAY = 86_400_000
-GROUPS = ("agent", "model", "day", "week", "month", "tag", "project", "session")
-IN_TIME = ("day", "week", "month")
 UNKNOWN = "(unknown)"
 UNTAGGED = "(untagged)"
-
-
-class Prices:
-    """The price table, loaded only when a call has to be estimated."""
-
-    def __init__(self, user_file: Path | None) -> None:
-        self.user_file = user_file
-
-    @cached_property
-    def table(self) -> "PriceTable":
-        from amux.pricing import PriceTable  # noqa: PLC0415 - a few milliseconds that a warm run does without
-
-        return PriceTable.load(self.user_file)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        from amux.pricing import fingerprint  # noqa: PLC0415
-
-        return fingerprint(self.user_file)
-
-    def estimate(self, charge: Charge) -> int | None:
-        return pico(self.table.price(charge))
-
-    @property
-    def source(self) -> PriceSource:
-        return PriceSource(source=self.table.source, version=self.table.version, date=self.table.date)
-
-
-def pico(amount: Decimal | None) -> int | None:
-    return int((amount * PICO).to_integral_value()) if amount is not None else None
-
-
-def usd(count: int | None) -> Decimal | None:
-    return Decimal(count) / PICO if count is not None else None
-
-
-def record(charge: Charge, prices: Prices) -> CostRecord | None:
-    """The cost of one call: as its agent recorded it, else estimated; None where neither is known."""
-    estimate = usd(prices.estimate(charge)) if not charge.usd else None
-    amount = charge.usd or (estimate if estimate is not None else charge.usd)
-    if amount is None:
-        return None
-    usage = charge.usage
-    return CostRecord(
-        amount,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.thinking_tokens,
-        usage.cached_tokens,
-        usage.cache_write_tokens,
-        "estimated" if estimate is not None else "native",
-    )
-
-
-def source(native: int | None, run: int | None, estimate: int | None) -> Source | None:
-    """Where an amount comes from. A recorded zero beside other sources says nothing of its own."""
-    parts: list[Source] = []
-    if native or (native is not None and run is None and estimate is None):
-        parts.append("native")
-    if run is not None:
-        parts.append("run-index")
-    if estimate is not None:
-        parts.append("estimated")
-    return parts[0] if len(parts) == 1 else "mixed" if parts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +57,6 @@ def report(catalog: "Catalog", query: Query, wanted: Report) -> CostSummary:
         prices=catalog.prices.source if sums["source"] in ("estimated", "mixed") else None,
         breakdowns=breakdowns,
     )
-
-
-def joined(*parts: int | None) -> int | None:
-    """The sum of what is known; None when nothing is."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None
 
 
 def amounts(row: Mapping[str, Any], mode: Mode) -> dict[str, Any]:
@@ -334,10 +256,6 @@ SUMMED = ", ".join(
     ]
     + ["max(b.aggregate) aggregate"]
 )
-
-
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def ahead(quarter: int, zone: tzinfo | None) -> int:

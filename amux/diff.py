@@ -12,8 +12,9 @@ from itertools import accumulate, chain, count, groupby, islice, takewhile
 from math import isqrt
 from typing import Literal
 
-from amux.model import CostRecord, DiffOperation, DiffSide, DiffStats, Json, Message, Session, SessionDiff, ToolCall
+from amux.model import CostRecord, Json, Message, Session, ToolCall
 from amux.readers._base import turns
+from amux.results import DiffOperation, DiffSide, DiffStats, SessionDiff
 
 Pairs = list[tuple[int, int]]
 Pieces = list[tuple[Literal["unchanged", "remove", "add"], str]]

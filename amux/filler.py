@@ -16,11 +16,10 @@ from typing import Any
 import orjson
 
 from amux import readers
-from amux.cost import Prices
+from amux.catalog import Catalog
+from amux.money import Prices
 from amux.readers._base import Host, Reader, SessionRef
 
-WORTHWHILE = 24 * 2**20
-"""Bytes to read from which on starting processes pays."""
 STRIDE = 10**9
 """How far apart the message numbers of two shards begin: no store has so many messages."""
 
@@ -106,8 +105,6 @@ def follow(running: Sequence["subprocess.Popen[bytes]"], read: Callable[[int], N
 
 
 def work(job: dict[str, Any]) -> None:
-    from amux.catalog import Catalog  # noqa: PLC0415 - the catalog imports this module
-
     host = Host(Path(job["home"]), job["env"], job["platform"])
     prices = Prices(Path(job["prices"]) if job["prices"] else None)
     catalog = Catalog.shard(Path(job["shard"]), job["rows"], prices)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from amux import readers, snippets
 from amux.catalog import Catalog
 from amux.errors import InvalidValue
-from amux.model import SearchHit, Snippet
 from amux.query import Query
 from amux.readers._base import Host, Reader
+from amux.results import SearchHit, Snippet
 from amux.search import WEIGHTS, Words, words
 from amux.tables import Matched
 

@@ -1,21 +1,24 @@
 """SessionManager: the library's face."""
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from amux import cost, readers, runs
+from amux import money, readers, runs
 from amux.catalog import Catalog, Report, Skipped
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
-from amux.finding import Hits, Question, hits
-from amux.model import AgentStatus, CostSummary, Message, Session, SessionSummary
+from amux.model import Message, Session, SessionSummary
 from amux.query import Query
 from amux.readers._base import Host, Reader
 from amux.tables import Found
+
+if TYPE_CHECKING:
+    from amux import cost
+    from amux.finding import Hits
+    from amux.results import AgentStatus, CostSummary
 
 SHORTEST_PREFIX = 4
 SHORT_ID = 8
@@ -37,7 +40,7 @@ class SessionManager:
     def __init__(self, host: Host | None = None, *, cache: bool = True, report: Report | None = None) -> None:
         self.host = host or Host.current()
         self.report = report
-        self.prices = cost.Prices(user_prices())
+        self.prices = money.Prices(user_prices())
         self.catalog = kept_catalog(self.prices) if cache else Catalog.in_memory(self.prices)
 
     # Operations
@@ -63,11 +66,13 @@ class SessionManager:
                 raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
             return linked(session, found, self.prices, reader.raw(found.ref, id) if raw else None)
 
-    def search(self, text: str, query: Query | None = None, *, role: str | None = None, regex: bool = False) -> Hits:
+    def search(self, text: str, query: Query | None = None, *, role: str | None = None, regex: bool = False) -> "Hits":
         """The sessions in which every word of the text occurs, best first.
 
         Where no word matches, the text is looked for as it is in the files; `regex` takes it as a regular expression.
         """
+        from amux.finding import Hits, Question, hits  # noqa: PLC0415 - what only a search needs
+
         wanted = query or Query(limit=50, sort="relevance")
         if any(agent not in readers.names() for agent in wanted.agents):
             return Hits()
@@ -75,9 +80,11 @@ class SessionManager:
         return self.ask(wanted.agents, lambda catalog: hits(catalog, self.host, asked))
 
     def total_cost(
-        self, query: Query | None = None, group_by: Sequence[str] = (), report: cost.Report | None = None
-    ) -> CostSummary:
+        self, query: Query | None = None, group_by: Sequence[str] = (), report: "cost.Report | None" = None
+    ) -> "CostSummary":
         """What the calls a query asks for cost; its dates are those of the calls."""
+        from amux import cost  # noqa: PLC0415 - what only a report needs
+
         wanted = query or Query()
         asked = report or cost.Report(group_by=tuple(group_by))
         return self.ask(wanted.agents, lambda catalog: cost.report(catalog, wanted, asked))
@@ -115,8 +122,12 @@ class SessionManager:
         """For each unified id, the beginning of the native one that is enough to name it."""
         return {one.unified_id: self.catalog.short_id(one.agent, one.session_id, SHORT_ID) for one in sessions}
 
-    def about(self, agent: str) -> AgentStatus:
+    def about(self, agent: str) -> "AgentStatus":
         """Where an agent's sessions were looked for, how many there are, and what can be done with them."""
+        import shutil  # noqa: PLC0415
+
+        from amux.results import AgentStatus  # noqa: PLC0415
+
         newest = self.list(Query(agents=(agent,), limit=1))
         with readers.open_reader(agent, self.host) as reader:
             program = shutil.which(reader.program) if reader.program else None
@@ -175,7 +186,7 @@ def user_prices() -> Path:
     return user_config_path("amux", appauthor=False) / "prices.toml"
 
 
-def kept_catalog(prices: cost.Prices) -> Catalog:
+def kept_catalog(prices: money.Prices) -> Catalog:
     """The user's catalog; one in memory where it cannot be kept."""
     try:
         return Catalog.at(cache_file(), prices)
@@ -183,7 +194,7 @@ def kept_catalog(prices: cost.Prices) -> Catalog:
         return Catalog.in_memory(prices)
 
 
-def linked(session: Session, found: Found, prices: cost.Prices, raw: object) -> Session:
+def linked(session: Session, found: Found, prices: money.Prices, raw: object) -> Session:
     """A session as its file has it, with what only the other sessions tell: list and show never disagree."""
     known = found.summary
     return replace(
@@ -198,13 +209,13 @@ def linked(session: Session, found: Found, prices: cost.Prices, raw: object) -> 
     )
 
 
-def with_charges(session: Session, prices: cost.Prices) -> list[Message]:
+def with_charges(session: Session, prices: money.Prices) -> list[Message]:
     """The messages, each answer with the usage of the call that gave it."""
     messages = list(session.messages)
     for charge in session.charges:
         if charge.message is not None and not charge.aggregate:
             messages[charge.message] = replace(
-                messages[charge.message], token_usage=charge.usage, cost=cost.record(charge, prices)
+                messages[charge.message], token_usage=charge.usage, cost=money.record(charge, prices)
             )
     return messages
 

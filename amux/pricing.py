@@ -20,7 +20,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from decimal import Decimal
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -29,8 +28,8 @@ import orjson
 
 from amux.errors import InvalidValue
 from amux.model import Charge
+from amux.money import PRICES
 
-PRICES = Path(__file__).with_name("prices.json")
 HIGHEST_PRICE = 1_000_000
 MOVE_AWAY = "correct it or move the file away"
 LONGEST_ID = 200
@@ -127,7 +126,6 @@ class PriceTable:
         self.source: str = table["source"]
         self.version: str = table["version"]
         self.date: str = table["date"]
-        self.fingerprint = ""
         self._undated = datetime.fromisoformat(table["date"]).replace(tzinfo=UTC)
         self._providers = {name: Provider(name, listing) for name, listing in table["providers"].items()}
         self._named = {
@@ -143,9 +141,8 @@ class PriceTable:
     @classmethod
     def load(cls, user_file: Path | None = None) -> Self:
         """Raises InvalidValue when the user's file is broken; a file that is not there sets nothing."""
-        listed, own = PRICES.read_bytes(), _content(user_file)
-        table = cls(orjson.loads(listed))
-        table.fingerprint = _digest(listed, own)
+        own = _content(user_file)
+        table = cls(orjson.loads(PRICES.read_bytes()))
         if user_file is not None and own:
             table._lay_over(user_file, own)
         return table
@@ -243,11 +240,6 @@ class PriceTable:
                 )
         self._aliases = {alias: target.strip().lower() for alias, target in aliases.items()}
         self._found.clear()
-
-
-def fingerprint(user_file: Path | None = None) -> str:
-    """What the fingerprint of the table would be, without loading it: it changes when any price does."""
-    return _digest(PRICES.read_bytes(), _content(user_file))
 
 
 def matches(rule: Rule, name: str) -> bool:
@@ -399,7 +391,3 @@ def _content(user_file: Path | None) -> bytes:
         return b""
     except OSError as error:
         raise InvalidValue(f"cannot read {user_file}: {error.strerror}; {MOVE_AWAY}") from error
-
-
-def _digest(*contents: bytes) -> str:
-    return "-".join(blake2b(content, digest_size=8).hexdigest() for content in contents)

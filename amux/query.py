@@ -10,6 +10,9 @@ from amux.errors import InvalidValue
 
 RELATIVE = re.compile(r"(\d+)\s*([hdwmy]|mo)", re.IGNORECASE)
 DATE_ONLY = re.compile(r"\d{4}-\d\d?-\d\d?|\d{4}-\d\d?|\d{4}")
+GROUPS = ("agent", "model", "day", "week", "month", "tag", "project", "session")
+"""What a cost report can be broken down by."""
+IN_TIME = ("day", "week", "month")
 ACCEPTED = "ISO 8601 such as 2026-11-18 or 2026-11-18T09:30, or 7d, 2w, 3h, today, yesterday"
 
 
@@ -29,6 +32,11 @@ class Query:
     ascending: bool = False
     subagents: bool = False
     archived: bool = True
+
+
+def escaped(text: str) -> str:
+    """A text in which `like` finds no wildcards."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def milliseconds(time: datetime | None) -> int | None:

@@ -13,8 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from amux.cost import QUARTER, pico
 from amux.errors import UnreadableSession
+from amux.money import QUARTER, pico
 from amux.query import milliseconds
 from amux.readers._base import stamp
 from amux.readers._json import Record, at, dict_at, int_at, list_at, records, text_at, time_at, usd_at

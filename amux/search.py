@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log
 
 from amux.model import Json, Session
@@ -18,7 +19,6 @@ PART_BITS = 3
 TOKENIZER = "unicode61 remove_diacritics 2"
 ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
-SINGLE = re.compile(f"([{ALONE}])")
 WORD = re.compile(r"\w", re.UNICODE)
 TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
@@ -28,9 +28,15 @@ def row_number(message: int, part: str) -> int:
     return (message << PART_BITS) + PARTS.index(part)
 
 
+@cache
+def single() -> re.Pattern[str]:
+    """Compiled when the first text needs it: it takes longer than a warm search."""
+    return re.compile(f"([{ALONE}])")
+
+
 def spaced(text: str) -> str:
     """The text with each character of a script without blanks set apart, as the index and its questions need it."""
-    return text if text.isascii() else SINGLE.sub(r" \1 ", text)
+    return text if text.isascii() else single().sub(r" \1 ", text)
 
 
 def index_rows(first: int, session: Session) -> Iterator[tuple[int, str]]:

@@ -8,15 +8,15 @@ from datetime import datetime
 from itertools import islice
 
 from amux.errors import UnreadableSession
-from amux.model import Match, Message, SearchHit, Session, SessionSummary, Snippet
+from amux.model import Message, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef
 from amux.readers._json import decoded
-from amux.search import ALONE, Term, flat, strings
+from amux.results import Match, SearchHit, Snippet
+from amux.search import Term, flat, single, strings
 
 WIDTH = 160
 LINES_OF_A_MESSAGE = 64
 """How many lines from a message's first one on may hold its parts: one per content block, others in between."""
-ALONE_START = re.compile(f"[{ALONE}]")
 Pattern = re.Pattern[str]
 
 
@@ -30,8 +30,8 @@ def term_pattern(term: Term) -> str:
     words = re.findall(r"\w+", folded(term.text).replace("_", " "))
     if not words:
         return ""
-    start = "" if ALONE_START.match(words[0]) else r"(?<![^\W_])"
-    end = r"(?![^\W_])" if term.phrase and not ALONE_START.match(words[-1]) else ""
+    start = "" if single().match(words[0]) else r"(?<![^\W_])"
+    end = r"(?![^\W_])" if term.phrase and not single().match(words[-1]) else ""
     return start + r"[\W_]+".join(map(re.escape, words)) + end
 
 

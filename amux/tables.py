@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from hashlib import blake2b
 from typing import Any
 
 import orjson
 
-from amux import cost, linking, search
+from amux import linking, money, search
 from amux.model import Charge, CostRecord, Session, SessionSummary, Usage
 from amux.query import milliseconds
 from amux.readers._base import SessionRef
@@ -73,6 +72,8 @@ def from_milliseconds(count: int) -> datetime:
 
 def key_number(key: str) -> int:
     """A key as 64 bits: a number in an index takes a quarter of the space of a text, and equal keys stay equal."""
+    from hashlib import blake2b  # noqa: PLC0415 - loads OpenSSL, which a warm run does without
+
     return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
 
 
@@ -125,7 +126,7 @@ def charge_row(session: int, scope: int, position: int, key: int, charge: Charge
         usage.cached_tokens,
         usage.cache_write_tokens,
         charge.hour_write_tokens,
-        cost.pico(charge.usd),
+        money.pico(charge.usd),
         linking.CLAIMS.index(charge.claim),
         charge.calls,
         charge.aggregate,
@@ -183,8 +184,8 @@ NOTHING = CostRecord(Decimal(0), 0, 0, 0, 0, 0, "native")
 def cost_record(sums: Sequence[Any]) -> CostRecord:
     native, estimate, input, output, thinking, cached, written, run = sums
     estimate = None if run is not None else estimate
-    both = cost.usd(cost.joined(native, run, estimate))
-    return CostRecord(both, input, output, thinking, cached, written, cost.source(native, run, estimate))
+    both = money.usd(money.joined(native, run, estimate))
+    return CostRecord(both, input, output, thinking, cached, written, money.source(native, run, estimate))
 
 
 def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Sequence[Sequence[int]]) -> Matched:

@@ -13,9 +13,10 @@ import pytest
 from amux import readers
 from amux.cost import Report
 from amux.manager import SessionManager
-from amux.model import CostSummary, Session, SessionSummary
+from amux.model import Session, SessionSummary
 from amux.query import Query
 from amux.readers._base import Host
+from amux.results import CostSummary
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -31,7 +31,9 @@ def answers(host: Host, *, cache: bool) -> list[bytes]:
 
 
 def transcripts(home: Path) -> list[Path]:
-    return sorted(path for path in home.rglob("*") if path.suffix in (".jsonl", ".json", ".db", ".sqlite") and path.is_file())
+    return sorted(
+        path for path in home.rglob("*") if path.suffix in (".jsonl", ".json", ".db", ".sqlite") and path.is_file()
+    )
 
 
 def append_a_line(home: Path, dice: random.Random) -> None:
@@ -81,7 +83,9 @@ def cut_the_cache(home: Path, dice: random.Random) -> None:
 
 def kill_the_filler(home: Path, dice: random.Random) -> None:
     cache_file().unlink(missing_ok=True)
-    filler = subprocess.Popen([sys.executable, "-m", "amux", "sessions", "list", "--home", str(home)], stdout=subprocess.DEVNULL)
+    filler = subprocess.Popen(
+        [sys.executable, "-m", "amux", "sessions", "list", "--home", str(home)], stdout=subprocess.DEVNULL
+    )
     time.sleep(dice.uniform(0.05, 0.3))
     filler.send_signal(signal.SIGKILL)
     filler.wait()

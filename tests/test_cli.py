@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-
 AMUX = str(Path(sys.executable).with_name("amux"))
 """The command as installed beside this Python."""
 
@@ -167,7 +166,9 @@ def test_ids_from_a_loop_programs_file(corpus, script_runner, tmp_path):
     loop = next(case.home.rglob("agentloop.json"))
     ids = json.loads(loop.read_text())["session_ids"]
     loop.write_text(json.dumps({"session_ids": [*reversed(ids), ids[0], "00000000-0000-4000-8000-000000000000"]}))
-    run = script_runner.run([AMUX, "--home", str(case.home), "sessions", "list", "claude", "--ids-from", str(loop), "--json"])
+    run = script_runner.run(
+        [AMUX, "--home", str(case.home), "sessions", "list", "claude", "--ids-from", str(loop), "--json"]
+    )
 
     assert [one["sessionId"] for one in json.loads(run.stdout)] == list(dict.fromkeys(reversed(ids)))
     assert run.stderr == "amux: 00000000-0000-4000-8000-000000000000 has no transcript\n"
@@ -193,7 +194,11 @@ def test_here_is_the_repository_and_its_worktrees(corpus, script_runner, tmp_pat
 
 def test_a_closed_pipe_is_a_quiet_end(home):
     run = subprocess.run(
-        f"'{AMUX}' --home '{home}' sessions show claude 7d0c --format json | head -c 10", shell=True, capture_output=True, text=True, check=True
+        f"'{AMUX}' --home '{home}' sessions show claude 7d0c --format json | head -c 10",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert run.stderr == ""

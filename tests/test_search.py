@@ -8,10 +8,10 @@ import pytest
 
 from amux import readers, search
 from amux.catalog import Catalog
-from amux.cost import Prices
 from amux.finding import Question, hits
 from amux.manager import SessionManager
 from amux.model import Message, Session, ToolCall, ToolResult
+from amux.money import Prices
 from amux.output import grids
 from amux.query import Query
 from amux.readers._base import Host, Reader, SessionRef

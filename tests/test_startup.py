@@ -5,7 +5,19 @@ import sys
 
 import pytest
 
-HEAVY = {"rich", "pygments", "markdown_it", "asyncio", "importlib.metadata", "pydantic", "dateutil", "click", "email", "http", "ssl"}
+HEAVY = {
+    "rich",
+    "pygments",
+    "markdown_it",
+    "asyncio",
+    "importlib.metadata",
+    "pydantic",
+    "dateutil",
+    "click",
+    "email",
+    "http",
+    "ssl",
+}
 
 
 def loaded(home: str, *arguments: str) -> set[str]:
@@ -16,7 +28,9 @@ def loaded(home: str, *arguments: str) -> set[str]:
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    run = subprocess.run([sys.executable, "-c", code, "--home", home, *arguments], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code, "--home", home, *arguments], capture_output=True, text=True, check=True
+    )
     names = run.stderr.splitlines()[-1].split()
     return set(names) | {name.split(".")[0] for name in names}
 
@@ -46,7 +60,11 @@ def test_only_the_reader_asked_for_is_loaded(corpus, tmp_path):
 
 def test_the_version_costs_next_to_nothing():
     run = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv = ['amux', '--version']; from amux.cli import main; main(); print(*sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.argv = ['amux', '--version']; from amux.cli import main; main(); print(*sys.modules)",
+        ],
         capture_output=True,
         text=True,
         check=True,

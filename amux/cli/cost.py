@@ -2,16 +2,17 @@
 
 from datetime import tzinfo
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amux.cli import options
-from amux.cost import GROUPS, IN_TIME, Report
 from amux.errors import InvalidValue
-from amux.model import CostSummary
 from amux.output import emit, grids
-from amux.query import Query, moment
+from amux.query import GROUPS, IN_TIME, Query, moment
+
+if TYPE_CHECKING:
+    from amux.results import CostSummary
 
 app = typer.Typer(help="What the calls of the models cost.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -72,11 +73,13 @@ def report(
         model=model,
         tags=tuple(tag or ()),
     )
+    from amux.cost import Report  # noqa: PLC0415 - this command's alone
+
     asked = Report(group_by=groups, mode=cost_mode.value, zone=where, sort=sort.value if sort else None, limit=limit)
     sessions = options.manager()
     found = sessions.total_cost(query, report=asked)
 
-    def table(of: CostSummary) -> grids.Grid:
+    def table(of: "CostSummary") -> grids.Grid:
         return grids.costs(of, groups, timezone or "local time")
 
     emit(found, as_json=json, view=grids.cost_csv if csv else grids.chart if chart else table)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,9 +11,12 @@ from amux import readers
 from amux.cli import options
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
-from amux.model import SearchHit, Session, SessionSummary
+from amux.model import Session, SessionSummary
 from amux.output import at_terminal, emit, grids, note, write
 from amux.query import Query, here
+
+if TYPE_CHECKING:
+    from amux.results import SearchHit
 
 app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -196,8 +199,8 @@ def search(
     if limit and found.total > limit:
         note(f"amux: {limit} of {found.total} sessions (--limit 0 for all)")
 
-    def cards(of: list[SearchHit]) -> grids.Cards:
+    def cards(of: "list[SearchHit]") -> grids.Cards:
         return grids.cards(of, sessions.short_ids(of))
 
-    emit(list(found), as_json=json, view=cards if at_terminal() else grids.hits)
+    emit(list(found), as_json=json, view=cards)
     options.note_skipped(sessions)

@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from amux.output.grids import Cards, Grid
+if TYPE_CHECKING:
+    from amux.output.grids import Table
 
 Value = TypeVar("Value")
 
@@ -13,7 +14,7 @@ def at_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | Cards | str]) -> None:
+def emit(value: Value, *, as_json: bool, view: "Callable[[Value], Table | str]") -> None:
     """The answer of a command: the value itself as JSON, or what people see of it."""
     if as_json:
         from amux.output.jsonout import dumps  # noqa: PLC0415 - orjson is needed for JSON alone
@@ -23,7 +24,7 @@ def emit(value: Value, *, as_json: bool, view: Callable[[Value], Grid | Cards | 
     shown = view(value)
     if isinstance(shown, str):
         write(shown.encode("utf-8", "replace"))
-    elif at_terminal() or isinstance(shown, Cards):
+    elif at_terminal():
         from amux.output import terminal  # noqa: PLC0415 - only tables at a terminal need Rich
 
         terminal.draw(shown)

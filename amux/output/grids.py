@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from amux.cost import IN_TIME
-from amux.model import AgentStatus, CostRecord, CostSummary, SearchHit, SessionSummary
+from amux.model import CostRecord, SessionSummary
 from amux.output.plain import visible
+from amux.query import IN_TIME
+
+if TYPE_CHECKING:
+    from amux.results import AgentStatus, CostSummary, SearchHit
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +221,24 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
+    """Search results at a terminal; what a pipe sees of them is the table."""
+
     cards: Sequence[Card]
+    table: Grid
     when_empty: str = "Nothing found."
 
+    def plain(self) -> str:
+        return self.table.plain()
 
-def cards(found: Sequence[SearchHit], short: Mapping[str, str]) -> Cards:
-    return Cards([card(one, short[one.unified_id]) for one in found])
+
+Table = Grid | Cards
 
 
-def card(one: SearchHit, id: str) -> Card:
+def cards(found: Sequence["SearchHit"], short: Mapping[str, str]) -> Cards:
+    return Cards([card(one, short[one.unified_id]) for one in found], hits(found))
+
+
+def card(one: "SearchHit", id: str) -> Card:
     snippet = one.snippet
     return Card(
         agent=one.agent,
@@ -242,7 +255,7 @@ def card(one: SearchHit, id: str) -> Card:
     )
 
 
-def marked(one: SearchHit) -> str:
+def marked(one: "SearchHit") -> str:
     """The snippet in plain text, the words between « and »."""
     text, end = "", 0
     if one.snippet is None:
@@ -253,7 +266,7 @@ def marked(one: SearchHit) -> str:
     return visible(text + one.snippet.text[end:])
 
 
-def hits(found: Sequence[SearchHit]) -> Grid:
+def hits(found: Sequence["SearchHit"]) -> Grid:
     return Grid(
         columns=("SCORE", "SESSION", "UPDATED", "MATCHES", "PROJECT", "TITLE", "SNIPPET"),
         right=frozenset({"SCORE", "MATCHES"}),
@@ -279,7 +292,7 @@ NUMBERS = ("SESSIONS", "CALLS", "FRESH", "CACHED", "WRITTEN", "OUTPUT", "THINKIN
 TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "thinking_tokens")
 
 
-def costs(report: CostSummary, groups: Sequence[str], zone: str) -> Grid:
+def costs(report: "CostSummary", groups: Sequence[str], zone: str) -> Grid:
     rows = list((report.breakdowns or {}).values())
     in_time = groups[0] in IN_TIME
     most = max((row.total_usd or Decimal(0) for row in rows), default=Decimal(0))
@@ -300,7 +313,7 @@ def shown(dimension: str, key: str) -> str:
     return tilde(key) if dimension == "project" else visible(key)
 
 
-def cost_notes(report: CostSummary, zone: str | None) -> list[str]:
+def cost_notes(report: "CostSummary", zone: str | None) -> list[str]:
     """What one should know to trust the numbers: where they come from, what is missing in them."""
     notes = []
     if report.recorded_usd is not None and report.estimated_usd is not None:
@@ -319,7 +332,7 @@ def cost_notes(report: CostSummary, zone: str | None) -> list[str]:
     return notes
 
 
-def cost_csv(report: CostSummary) -> str:
+def cost_csv(report: "CostSummary") -> str:
     """The rows for a spreadsheet: exact numbers, one line a row, no total."""
     import csv  # noqa: PLC0415 - two modules that only this needs
     import io  # noqa: PLC0415
@@ -346,7 +359,7 @@ BLOCKS = "█▓▒░▞▚▤▥"
 CHART_WIDTH = 60
 
 
-def chart(report: CostSummary) -> str:
+def chart(report: "CostSummary") -> str:
     """Bars over time, stacked by what the second group is; each series has a pattern of its own."""
     rows = list((report.breakdowns or {}).values())
     if not rows:
@@ -374,7 +387,7 @@ def bar_line(label: str, bar: dict[str, Decimal], names: Sequence[str], most: De
     return f"{label:10}  {money(before, estimated=False):>10}  {drawn}"
 
 
-def sums(of: CostSummary | object) -> tuple[str, ...]:
+def sums(of: object) -> tuple[str, ...]:
     def number(name: str) -> str:
         return count(getattr(of, name))
 
@@ -392,7 +405,7 @@ def sums(of: CostSummary | object) -> tuple[str, ...]:
     )
 
 
-def agents(found: Sequence[AgentStatus]) -> Grid:
+def agents(found: Sequence["AgentStatus"]) -> Grid:
     return Grid(
         columns=("AGENT", "SESSIONS", "NEWEST", "PROGRAM", "RESUME", "FORK", "STORE"),
         right=frozenset({"SESSIONS"}),

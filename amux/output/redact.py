@@ -15,7 +15,8 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from amux.model import Json, SessionSummary, Snippet
+from amux.model import Json, SessionSummary
+from amux.results import Snippet
 
 AnySession = TypeVar("AnySession", bound=SessionSummary)
 Change = Callable[[str, str], str]
@@ -24,7 +25,7 @@ Change = Callable[[str, str], str]
 MAX_LEARNED = 50
 """How many user names are learned from paths, and how many values may share a word: hostile texts hold thousands."""
 
-MAX_SEEN = 256
+MAX_SEEN = 128
 """How much of a value is looked at to tell whether it is a secret."""
 
 _WORD = r"[\w-]"
@@ -38,8 +39,8 @@ _PREFIXED = (
     ("OpenRouter key", "sk-or-", f"{_WORD}{{20,}}"),
     ("Langfuse key", "sk-lf-", _UUID),
     ("OpenAI key", "sk-proj- sk-svcacct- sk-admin- sk-None-", f"{_WORD}{{20,}}"),
-    ("API key", "sk-", rf"(?=[A-Za-z]*\d){_ALNUM}{{20}}{_WORD}*"),
-    ("API key", "sk-", rf"(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z]){_WORD}{{24,}}"),
+    ("API key", "sk-", rf"(?=[A-Za-z]{{0,19}}\d){_ALNUM}{{20}}{_WORD}*"),
+    ("API key", "sk-", rf"(?=[\w-]{{0,64}}\d)(?=[\w-]{{0,64}}[A-Z])(?=[\w-]{{0,64}}[a-z]){_WORD}{{24,}}"),
     ("API key", "sk_", f"{_HEX}{{40,}}"),
     ("Google key", "AIza", f"{_WORD}{{35}}(?!{_WORD})"),
     ("Google key", "AQ.Ab", f"{_WORD}{{30,}}"),
@@ -75,7 +76,7 @@ _PREFIXED = (
     ("Hugging Face token", "hf_ api_org_", f"{_ALNUM}{{30,}}"),
     ("Linear key", "lin_api_ lin_oauth_", f"{_ALNUM}{{30,}}"),
     ("Notion token", "ntn_", f"{_ALNUM}{{40,}}"),
-    ("Notion token", "secret_", rf"(?=[A-Za-z]*\d){_ALNUM}{{40,}}"),
+    ("Notion token", "secret_", rf"(?=[A-Za-z]{{0,39}}\d){_ALNUM}{{40,}}"),
     ("New Relic key", "NRAK- NRII- NRJS- NRRA-", f"{_WORD}{{19,}}"),
     ("Grafana token", "glsa_ glc_", r"[\w+/=-]{32,}"),
     ("Grafana token", "eyJrIjoi", r"[\w+/=-]{40,}"),
@@ -100,7 +101,7 @@ _PREFIXED = (
     ("Tailscale key", "tskey-", f"{_WORD}{{16,}}"),
     ("1Password token", "ops_eyJ", r"[\w+/=-]{40,}"),
     ("Atlassian token", "ATATT3 ATCTT3", r"[\w=-]{40,}"),
-    ("Bitbucket password", "ATBB", r"(?=[A-Za-z]*\d)\w{28,}"),
+    ("Bitbucket password", "ATBB", r"(?=[A-Za-z]{0,27}\d)\w{28,}"),
     ("Figma token", "figd_ figo_ figu_", f"{_WORD}{{30,}}"),
     ("Postman key", "PMAK-", f"{_WORD}{{40,}}"),
     ("PlanetScale token", "pscale_tkn_ pscale_pw_ pscale_oauth_ pscale_app_secret_", r"[\w.=-]{30,}"),
@@ -126,13 +127,13 @@ _BY_PREFIX = tuple((prefix, kind, rest) for kind, prefixes, rest in _PREFIXED fo
 
 # Kind, a literal that must occur in the text for the pattern to be worth a try, the pattern.
 _SHAPED = (
-    ("JWT", "eyJ", r"eyJ{edge3}[\w-]{{8,}}+\.[\w-]{{8,}}+(?:\.[\w-]*+){{1,3}}+"),
+    ("JWT", "eyJ", r"eyJ{edge3}[\w-]{{8,2048}}+\.(?:eyJ[\w-]{{8,}}+(?:\.[\w-]++)*+|[\w-]{{8,}}+(?:\.[\w-]++){{1,3}}+)"),
     ("Discord token", ".", r"[MNO]{edge1}[\w-]{{23,27}}\.[\w-]{{6,7}}\.[\w-]{{27,}}+"),
-    ("Telegram token", ":", r"\d(?<!\d.)\d{{7,11}}+:(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{{35}}(?![\w-])"),
+    ("Telegram token", ":", r"\d(?<!\d.)\d{{7,11}}+:(?=[\w-]{{0,34}}[A-Z])(?=[\w-]{{0,34}}\d)[\w-]{{35}}(?![\w-])"),
     ("Terraform token", ".atlasv1.", r"[A-Za-z0-9]{edge1}[A-Za-z0-9]{{13}}\.atlasv1\.[\w=-]{{40,}}+"),
     ("Mailchimp key", "-us", r"[0-9a-f]{edge1}[0-9a-f]{{31}}-us\d{{1,2}}(?![\w-])"),
     ("Mailgun key", "-", r"[0-9a-f]{edge1}[0-9a-f]{{31}}-[0-9a-f]{{8}}-[0-9a-f]{{8}}(?![\w-])"),
-    ("Azure client secret", "Q~", r"[\w~.-](?<![\w~.-].)[\w~.-]{{2}}\dQ~[\w~.-]{{30,}}+"),
+    ("Azure client secret", "Q~", r"[\w~.-]{edge1}[\w~.-]{{2}}\dQ~[\w~.-]{{30,}}(?<!\.)"),
 )
 
 _PRIVATE_KEY = re.compile(
@@ -164,7 +165,9 @@ _DOCKER_LOGIN = re.compile(
     (?P<value>(?=[^"'\\]{0,80}[A-Z])(?=[^"'\\]{0,80}[a-z])(?:[A-Za-z0-9+/]{4}){2,}+[A-Za-z0-9+/]{0,3}={0,2})(?=\\*["'])""",
     re.VERBOSE,
 )
-_NETRC = re.compile(r"\blogin\s{1,20}+[^\s/]{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)")
+_NETRC = re.compile(
+    r"(?:\b|(?<=\\[nrt]))login\s{1,20}+[^\s/]{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)"
+)
 _COMMAND = re.compile(
     r"""(?:curl\b[^|;]{0,500}?\s(?:-u|-U|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
     |sshpass\s-p\s?
@@ -181,7 +184,7 @@ _AUTHORIZATION = re.compile(
     r"""(?P<lead>
         (?i:(?P<header>authorization)["'\\\])]{0,6}+[ \t]{0,4}+[:=,][ \t]{0,4}+[fbru]?["'\\`]{0,6}+
         (?:(?P<scheme>bearer|basic|token|apikey|api-key|key|ssws|bot|negotiate|splunk|genie-?key)[ \t]{1,4}+)?)
-        |(?i:\bbearer)[ \t]{1,4}+
+        |(?:\b|(?<=\\[nrt]))(?i:bearer)[ \t]{1,4}+
     )
     (?P<value>[^\s"'`<>\\,;(){}\[\]]{6,}+)(?P<closed>(?=["'`\\]|[ \t]{0,8}(?:$|[\r\n])))?""",
     re.VERBOSE,
@@ -212,19 +215,24 @@ _NAME = "|".join(
     )
     for spelled in (word, word.title(), word.upper())
 )
-_NAME = f"(?P<name>{_NAME}|auth|Auth|AUTH|key|Key|KEY)"
+_NAME = (
+    f"(?P<name>{_NAME}|auth|Auth|AUTH|key|Key|KEY)"
+    r"(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new)|_?v?\d{1,3})?"  # -1 ends a placeholder
+)
 _QUALIFIED_KEY = re.compile(
     r"(?i:access|account|admin|anon|api|app|application|auth|client|deploy|encryption|hmac|integration|jwt|license|master"
     r"|private|role|secret|security|service|shared|signing|ssh|subscription|webhook|write)[_ -]?$"
 )
 _NAMED = re.compile(
-    rf"""{_NAME}(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new|v?\d{{1,3}}))?
-    (?P<separator>["'`\])\\*]{{0,6}}+[ \t]{{0,20}}+
-        (?:,?\s{{0,60}}+["'\\-]{{0,4}}+value["'\\]{{0,4}}+[ \t]{{0,4}}+[:=]  # "name": "DB_PASSWORD", "value": …
-        |(?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was):?(?=[ \t])|>)
-        |[:!=]?={{1,3}}>?
-        |(?::|(?<=[ \t]))[ \t]{{0,4}}+[\w.\[\]]{{1,30}}+[ \t]{{0,4}}+=  # password: str = …
-        |:(?!:))
+    rf"""{_NAME}
+    (?P<separator>(?:
+        (?:\\[nrt]|["'`\\,\s-]){{0,60}}+value["'\\]{{0,4}}+[ \t]{{0,4}}+[:=]  # "name": "DB_PASSWORD", "value": …
+        |["'`\])\\*]{{0,6}}+[ \t]{{0,20}}+(?:
+            (?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was):?(?=[ \t])|>)
+            |[:!=]?={{1,3}}>?
+            |(?::|(?<=[ \t]))[ \t]{{0,4}}+[\w.\[\]]{{1,30}}+[ \t]{{0,4}}+=  # password: str = …
+            |:(?!:)
+        ))
         \*{{0,2}}+[ \t]{{0,20}}+(?:[fbruFBRU]{{1,2}}(?=["']))?)
     (?P<quote>\\{{0,7}}["'`])?
     (?=(?P<value>(?(quote)(?:(?!(?P=quote))(?:\\.|[^\\\r\n])){{3,{MAX_SEEN}}}+|[^\s"'`<>\\]{{3,{MAX_SEEN}}}+)))""",
@@ -286,8 +294,8 @@ _USER_LEAD = re.compile(
     r"""(?:(?<![A-Za-z0-9-])-{1,2}(?:home|Users)-|[A-Z]--Users-|[/\\](?:home|Users)-
     |(?<![\w.~-])/(?:run/)?media/
     |(?<![\w~])~
-    |\bchown\s(?:-R\s)?(?:\w+:)?
-    |\b(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?
+    |chown\s(?:-R\s)?(?:\w+:)?
+    |(?:\b|\\[nrt])(?:USER|LOGNAME|USERNAME)\\*["']?\s?[=:]\s?\\*["']?
     |\b[ug]id=\d{1,10}\(
     |(?:[r-][w-][xsS-]){2}[r-][w-][xtT-][.+@]?\s{1,8}\d{1,6}\s{1,8}(?:\S{1,32}\s{1,8})?)$  # ls -l, owner and group""",
     re.VERBOSE,
@@ -424,17 +432,18 @@ class Redactor:
         The patterns only look ahead at a value: inside one that is no secret there may be another name.
         """
         pieces: list[str] = []
-        done = 0
-        for match in pattern.finditer(text):
-            kind = _kind(match) if match.start() >= done else None
+        done = at = 0
+        while match := pattern.search(text, at):
+            at = match.end()
+            kind = _kind(match)
             value = _value(match, kind) if kind else None
             if kind and value:
                 start = match.start("value")
-                end = start + len(value)
-                if len(value) == MAX_SEEN and (rest := _END_OF_WORD.match(text, end)):
-                    end = rest.end()
-                pieces += text[done:start], self._placeholder(kind, text[start:end], bare=True)
-                done = end
+                at = start + len(value)
+                if len(value) == MAX_SEEN and (rest := _END_OF_WORD.match(text, at)):
+                    at = rest.end()
+                pieces += text[done:start], self._placeholder(kind, text[start:at], bare=True)
+                done = at
         return "".join(pieces) + text[done:]
 
     def _email(self, match: re.Match[str]) -> str:
@@ -530,8 +539,9 @@ def _edge(width: int) -> str:
 
 @cache
 def _prefixed(prefix: str, rest: str) -> re.Pattern[str]:
-    # The literal stands first, so that the search skips what cannot match; compiled when first needed.
-    return re.compile(f"{re.escape(prefix)}{_edge(len(prefix))}{rest}", re.ASCII | re.DOTALL)
+    # To the end of the word, for formats grow; a full stop there is the sentence's. The literal stands first, so that
+    # the search skips what cannot match.
+    return re.compile(f"{re.escape(prefix)}{_edge(len(prefix))}{rest}{_WORD}*(?<!\\.)", re.ASCII | re.DOTALL)
 
 
 @cache

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.text import Text
 
 from amux.catalog import Progress as Filled
-from amux.output.grids import Card, Cards, Grid, padded, width
+from amux.output.grids import Card, Grid, Table, padded, width
 from amux.output.plain import visible
 
 MARGIN = "  "
@@ -32,7 +32,7 @@ HUES = (
 )
 
 
-def draw(shown: Grid | Cards) -> None:
+def draw(shown: Table) -> None:
     console = Console(highlight=False)
     if not (shown.rows if isinstance(shown, Grid) else shown.cards):
         console.print(Text(shown.when_empty))

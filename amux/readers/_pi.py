@@ -163,16 +163,16 @@ def session_name(entries: Iterable[Record]) -> str | None:
 # From entries to messages
 
 
-@dataclass(slots=True)
+@dataclass
 class Conversation:
     """The messages of a branch. A descendant of pi changes the methods for what it writes differently."""
 
     transcript: Transcript
-    messages: list[Message] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)
+    messages: list[Message] = field(init=False, default_factory=list)
+    places: dict[int, int] = field(init=False, default_factory=dict)
     """For the number of an entry the place of its message."""
-    names: dict[str, str] = field(default_factory=dict)
-    results: dict[str, ToolCall] = field(default_factory=dict)
+    names: dict[str, str] = field(init=False, default_factory=dict)
+    results: dict[str, ToolCall] = field(init=False, default_factory=dict)
 
     def follow(self, numbers: Iterable[int]) -> Self:
         for number in numbers:
@@ -433,4 +433,7 @@ def session(
         "cwd": text_at(transcript.header, "cwd"),
         "model": models[-1][1] if models else None,
     }
-    return _base.session(agent, session_id, said.messages, path=path, charges=calls, **{**told, **known})
+    found = _base.session(agent, session_id, said.messages, path=path, charges=calls, **{**told, **known})
+    # A fork's model is the one of its own calls, however many it copied.
+    own = _base.models_of([call for call in calls if call.claim != "copied"], ())
+    return replace(found, model=own[0], models=tuple(dict.fromkeys((*own, *found.models)))) if own else found

@@ -5,14 +5,11 @@ not see what is only in the `-wal`. So: nothing in the `-wal` and no journal, `i
 """
 
 import os
-import shutil
 import sqlite3
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
 
 from amux.errors import UnreadableSession
 from amux.readers._base import stamp
@@ -68,7 +65,9 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
         with closing(path, "mode=ro") as db:
             yield db
     else:
-        with tempfile.TemporaryDirectory(prefix="amux-") as private:
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - most databases need no copy
+
+        with TemporaryDirectory(prefix="amux-") as private:
             copy = snapshot(path, beside, private)
             with closing(copy, "mode=rw") as db:
                 yield db
@@ -76,7 +75,7 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def closing(path: str, options: str) -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=5)
+    db = sqlite3.connect(uri(path, options), uri=True, timeout=5)
     try:
         db.execute("pragma query_only = on")
         yield db
@@ -84,8 +83,16 @@ def closing(path: str, options: str) -> Iterator[sqlite3.Connection]:
         db.close()
 
 
+def uri(path: str, options: str) -> str:
+    """A path as SQLite takes it with options; a name may hold what has a meaning in a URI."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?{options}"
+
+
 def snapshot(path: str, beside: Sequence[str], directory: str) -> str:
     """A copy of a database and what lies beside it, taken while nobody wrote; after some attempts, the last one taken."""
+    import shutil  # noqa: PLC0415
+
     copy = os.path.join(directory, "copy.db")
     for _ in range(ATTEMPTS):
         before = moment(path)

@@ -22,7 +22,7 @@ from pathlib import Path
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers import _pi
-from amux.readers._base import Reader, SessionRef, entries, file_ref, stamp
+from amux.readers._base import Host, Reader, SessionRef, entries, file_ref, stamp
 from amux.readers._json import Record, at, document, records, text_at
 from amux.readers._pi import Conversation, Transcript
 
@@ -86,18 +86,18 @@ class PiReader(Reader):
     def refs(self) -> Iterator[SessionRef]:
         # A session moved or copied to another directory keeps its file's name: the longer one has it all.
         found: dict[str, SessionRef] = {}
-        for folder in self.folders():
-            for ref in self.folder_refs(folder):
-                name = os.path.basename(ref.path)
-                known = name if STAMPED.fullmatch(name) and not ref.files else ref.key
-                if known not in found or found[known].size < ref.size:
-                    found[known] = ref
+        for ref in self.all_refs():
+            name = os.path.basename(ref.path)
+            known = name if STAMPED.fullmatch(name) and not ref.files else ref.key
+            if known not in found or found[known].size < ref.size:
+                found[known] = ref
         yield from found.values()
 
-    def folder_refs(self, folder: str) -> Iterator[SessionRef]:
-        for entry in entries(folder):
-            if entry.name.endswith(SUFFIX) and (ref := file_ref(entry.path, entry.path)) and ref.size:
-                yield ref
+    def all_refs(self) -> Iterator[SessionRef]:
+        for folder in self.folders():
+            for entry in entries(folder):
+                if entry.name.endswith(SUFFIX) and (ref := whole_file(entry.path)):
+                    yield ref
 
     # Sessions
 
@@ -126,8 +126,7 @@ class PiReader(Reader):
 
     def writer(self, path: str, transcript: Transcript) -> str:
         """Which agent wrote a file, pi or omp."""
-        omp = self.host.home / (self.host.env.get("PI_CONFIG_DIR") or ".omp")
-        own = {"pi": [self.host.home / ".pi"], "omp": [omp, self.host.data_home / "omp"]}
+        own = {"pi": [self.host.home / ".pi"], "omp": [omp_directory(self.host), self.host.data_home / "omp"]}
         for agent, directories in own.items():
             if any(path.startswith(os.path.realpath(directory) + os.sep) for directory in directories):
                 return agent
@@ -170,6 +169,16 @@ class PiReader(Reader):
         if not target or session.kind != "main":
             return None
         return [self.program, *(("--model", model) if model else ()), option, target]
+
+
+def omp_directory(host: Host) -> Path:
+    return host.home / (host.env.get("PI_CONFIG_DIR") or ".omp").lstrip("/")
+
+
+def whole_file(path: str) -> SessionRef | None:
+    """A ref to a file that holds something."""
+    ref = file_ref(path, path)
+    return ref if ref and ref.size else None
 
 
 def read_document(path: Path) -> Json:

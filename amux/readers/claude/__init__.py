@@ -15,12 +15,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef, broken_ref, entries, file_ref
 from amux.readers._json import document, list_at, records
-from amux.readers.claude import store, transcript
+from amux.readers.claude import transcript
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 STORE = "__store.db"
@@ -51,18 +52,18 @@ class ClaudeReader(Reader):
                     yield from project_refs(project.path)
             if (root / STORE).is_file():
                 try:
-                    yield from store.refs(self.opened, str(root / STORE))
+                    yield from store().refs(self.opened, str(root / STORE))
                 except UnreadableSession as error:
                     yield broken_ref(error)
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.path.endswith(STORE):
-            return [store.read(self.agent, self.opened, ref)]
+            return [store().read(self.agent, self.opened, ref)]
         return transcript.sessions(self.agent, ref)
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         if ref.path.endswith(STORE):
-            return store.raw(self.opened, ref)
+            return store().raw(self.opened, ref)
         return list(records(ref.path))
 
     def ids_in(self, path: Path) -> list[str]:
@@ -80,6 +81,13 @@ class ClaudeReader(Reader):
     def fork_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         resume = self.resume_command(session, model)
         return [*resume, "--fork-session"] if resume else None
+
+
+def store() -> ModuleType:
+    """The reader of `__store.db`: few have one, so nobody else loads it."""
+    from amux.readers.claude import store  # noqa: PLC0415
+
+    return store
 
 
 def project_refs(project: str) -> Iterator[SessionRef]:

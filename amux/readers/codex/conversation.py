@@ -172,6 +172,10 @@ class Conversation:
     def say(self, role: Role, text: str, line: Line, event: str | None = None, *, failed: bool = False) -> None:
         self.spoken.append(Message(role, text, self.time(line), event=event, is_error=failed, inherited=self.inherited))
 
+    def note_missing(self, base: str) -> None:
+        text = f"What came before is not here: it is in rollout {base}, which was not found."
+        self.spoken.append(Message("system", text, event="branch"))
+
     # Items
 
     def item(self, line: Line) -> None:

@@ -149,6 +149,8 @@ class Thread:
         ancestors = beginning.ancestors
         whole = not ancestors and missing is None
         meter = Meter(end.thread, ancestors[-1] if ancestors else beginning.thread, NOTHING if whole else None)
+        if missing:
+            conversation.note_missing(missing)
         for part in parts:
             follow(part, conversation, meter, foreign=part.rollout.thread != end.rollout.thread)
         return Told(parts, conversation, meter.calls, missing)

@@ -66,7 +66,7 @@ class CopilotReader(Reader):
         versions = self.stores.versions(index) if directories else {}
         for key, path in (*directories, *flat):
             ref = file_ref(key, path, f"{home}/{STATE}/{key}/workspace.yaml")
-            if ref and (own := stamp(path)) and own[1]:
+            if ref and holds_something(path):
                 # The index changes with every session; what it says of this one is what counts.
                 fingerprint = f"{ref.fingerprint}|{versions.get(key, '')}"
                 yield replace(ref, fingerprint=fingerprint, files=(*ref.files, index))
@@ -80,7 +80,7 @@ class CopilotReader(Reader):
             self.agent,
             ref,
             rows=lambda session_id: self.stores.calls(index, session_id),
-            kept=lambda session_id: os.path.isfile(os.path.join(state, session_id, "events.jsonl")),
+            kept=lambda session_id: holds_something(f"{state}/{session_id}/events.jsonl"),
         )
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
@@ -91,6 +91,11 @@ class CopilotReader(Reader):
             return None  # a sub-agent has no session of its own, and no version of the program opens those documents
         # With a space the id would be taken for a prompt: the value of --resume is optional.
         return [self.program, *(("--model", model) if model else ()), f"--resume={session.session_id}"]
+
+
+def holds_something(path: str) -> bool:
+    found = stamp(path)
+    return found is not None and found[1] > 0
 
 
 def document_refs(directory: Path) -> Iterator[SessionRef]:

@@ -1,7 +1,7 @@
 """From a file of events to its sessions: the session itself, then the sub-agents recorded in it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -41,27 +41,27 @@ def sessions(agent: str, ref: SessionRef, rows: Rows, kept: Callable[[str], bool
     log = events.log(ref.path, ref.key)
     parts = parts_of(log)
     # What a fork copied of sub-agents is theirs who have the original, as long as they are there.
-    listed = [name for name in parts if name and not any(map(kept, log.holders(parts[name].last)))]
+    listed = {name: part for name, part in parts.items() if name and not any(map(kept, log.holders(part.last)))}
     charges = charges_of(log, parts, listed, spending(log, rows, kept))
     main = main_session(agent, ref, log, parts[None], charges[None])
     if not main.charges and not any(message.role in ("user", "assistant") for message in main.messages):
         return []
     started_by = {name: call for call, name in log.callers.items()}
     calls = {id: call for part in parts.values() for id, call in part.conversation.calls.items()}
-    return [
-        main,
-        *(
-            subagent_session(main, name, parts[name], calls.get(started_by.get(name, "")), charges.get(name, []))
-            for name in listed
-        ),
-    ]
+    subagents = (
+        subagent_session(main, name, part, calls.get(started_by.get(name, "")), charges.get(name, []))
+        for name, part in listed.items()
+    )
+    return [main, *(one for one in subagents if one.messages or one.charges)]
 
 
 def parts_of(log: Log) -> dict[str | None, Part]:
     gone = events.rewound(log)
     found: dict[str | None, Part] = {None: Part(Conversation())}
     for position, event in enumerate(log.events):
-        part = found.setdefault(event.agent, Part(Conversation(subagent=event.agent is not None)))
+        if event.agent not in found:
+            found[event.agent] = Part(Conversation(subagent=True))
+        part = found[event.agent]
         part.events.append(event)
         part.last = position
         if position not in gone:
@@ -107,7 +107,7 @@ def subagent_session(main: Session, name: str, own: Part, asked: Call | None, ch
     prompt = text_at(asked.input, "prompt") if asked else None
     if prompt and not any(message.role == "user" for message in messages):
         # Versions about 1.0.24 record what the sub-agent was asked only in the call that started it.
-        messages.insert(0, Message("user", prompt, min(times, default=None)))
+        messages.insert(0, Message("user", prompt, min(times, default=None), inherited=own.inherited > 0))
         charges = [replace(one, message=None if one.message is None else one.message + 1) for one in charges]
     return _base.session(
         main.agent,
@@ -122,7 +122,6 @@ def subagent_session(main: Session, name: str, own: Part, asked: Call | None, ch
         model=own.conversation.model,
         kind="subagent",
         parent_id=main.session_id,
-        based_on=main.based_on,
         usage_recorded=bool(charges),
         agent_version=main.agent_version,
         cwd=main.cwd,
@@ -197,7 +196,7 @@ def mode(found: Iterable[Event]) -> str | None:
 
 
 def charges_of(
-    log: Log, parts: dict[str | None, Part], listed: Sequence[str], spent: Iterable[Spent]
+    log: Log, parts: dict[str | None, Part], listed: Container[str], spent: Iterable[Spent]
 ) -> dict[str | None, list[Charge]]:
     """The charges of the session and of each sub-agent listed; those of others are the session's."""
     made: dict[str | None, list[Spent]] = {None: []}

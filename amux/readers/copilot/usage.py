@@ -5,10 +5,8 @@ trust: `session.usage_record`, one per call (1.0.102); the rows of session-store
 `session.shutdown`; the output tokens that answers carry (1.0.20 to 1.0.79). Input tokens include what was read from
 and written to a cache. Money is nowhere: `cost` counts premium requests.
 
-The totals at a shutdown are those of the process up to 1.0.62 and those of the whole session since 1.0.68, and nothing
-says which; the output of the answers does. A fork's totals go on from those of the last shutdown it copied. So what is
-charged is the difference, under the id of the shutdown event, which copies keep. Calls that compacted the conversation
-are in no total, nor in usage records: `session.compaction_complete` has them.
+What a shutdown's totals add to those before is charged under the id of its event, which copies keep. Calls that
+compacted the conversation are in no total, nor in usage records: `session.compaction_complete` has them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,8 +15,10 @@ from datetime import datetime
 from typing import Any
 
 from amux.model import Charge, Claim, Usage
-from amux.readers._json import Record, at, dict_at, int_at, text_at, when
+from amux.readers._json import Record, dict_at, int_at, text_at, when
+from amux.readers.copilot import totals
 from amux.readers.copilot.events import Event, Log
+from amux.readers.copilot.totals import Totals
 
 WORK = frozenset({"user.message", "assistant.message", "session.compaction_complete"})
 """Events without which a process called no model."""
@@ -34,45 +34,6 @@ class Spent:
     agent: str | None
     answer: str | None = None
     timed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Totals of one model, in the program's meaning: the input includes the cache."""
-
-    calls: int = 0
-    input: int = 0
-    output: int = 0
-    read: int = 0
-    written: int = 0
-    thinking: int | None = None
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.calls + other.calls,
-            self.input + other.input,
-            self.output + other.output,
-            self.read + other.read,
-            self.written + other.written,
-            None if self.thinking is None and other.thinking is None else (self.thinking or 0) + (other.thinking or 0),
-        )
-
-    def __sub__(self, other: "Counts") -> "Counts":
-        return Counts(
-            max(self.calls - other.calls, 0),
-            max(self.input - other.input, 0),
-            max(self.output - other.output, 0),
-            max(self.read - other.read, 0),
-            max(self.written - other.written, 0),
-            None if self.thinking is None else max(self.thinking - (other.thinking or 0), 0),
-        )
-
-    def holds(self, other: "Counts") -> bool:
-        return self.calls >= other.calls and self.output >= other.output
-
-
-Totals = dict[tuple[str | None, str], Counts]
-"""By sub-agent and model."""
 
 
 @dataclass(slots=True)
@@ -217,7 +178,7 @@ def fresh(input: int | None, read: int | None, written: int | None) -> int | Non
 def compaction(event: Event, calls: Sequence[Event], claim: Claim) -> Spent:
     """The calls that made a summary. Only the raw record of a call says how much of the output was thinking."""
     used = dict_at(event.data, "compactionTokensUsed")
-    # Up to 1.0.24 and beyond the names were shorter.
+    # The names of 1.0.24 are shorter.
     usage = usage_of(
         {
             "inputTokens": first(used, "inputTokens", "input"),
@@ -290,8 +251,7 @@ def stored(row: Record, process: Process) -> Spent:
 
 def add_totals(found: Sequence[Process]) -> None:
     """Work out from the totals at each shutdown what its process used."""
-    ends = [process.shutdown.data for process in found if process.shutdown]
-    by_agent = all(isinstance(data.get("agentMetrics"), dict) for data in ends)
+    split = totals.by_agent(process.shutdown.data for process in found if process.shutdown)
     done: Totals = {}
     last: Totals = {}
     running: list[Process] = []
@@ -299,53 +259,12 @@ def add_totals(found: Sequence[Process]) -> None:
         running.append(process)
         if not process.shutdown:
             continue
-        now = totals(process.shutdown.data, by_agent=by_agent)
-        base, all_of_them = base_of(now, (done, last, {}), running)
-        process.spent = {key: now[key] - base.get(key, Counts()) for key in now}
+        now = totals.totals(process.shutdown.data, split=split)
+        base, all_of_them = totals.base(now, (done, last, {}), [one.output for one in running])
+        process.spent = totals.minus(now, base)
         for killed in running[:-1]:
             killed.covered = all_of_them
-        done = {**done, **{key: done.get(key, Counts()) + spent for key, spent in process.spent.items()}}
-        last, running = now, []
-
-
-def base_of(now: Totals, bases: Sequence[Totals], running: Sequence[Process]) -> tuple[Totals, bool]:
-    """What totals go on from, as the answers' output fits best; and whether they have what killed processes used."""
-    total = sum(counts.output for counts in now.values())
-    own = running[-1].output
-    if own is None:  # a version that counts on
-        return next(base for base in bases if all(now.get(key, Counts()).holds(base[key]) for key in base)), False
-    everything = sum(process.output or 0 for process in running)
-    fits = [
-        (abs(total - sum(counts.output for counts in base.values()) - since), base, since != own)
-        for since in (everything, own)
-        for base in bases
-    ]
-    _, base, all_of_them = min(fits, key=lambda fit: fit[0])
-    return base, all_of_them
-
-
-def totals(data: Record, *, by_agent: bool) -> Totals:
-    found: Totals = {(None, model): counts(metric) for model, metric in dict_at(data, "modelMetrics").items()}
-    if not by_agent:
-        return found
-    for agent, metrics in dict_at(data, "agentMetrics").items():
-        for model, metric in dict_at(metrics, "modelMetrics").items():
-            if agent != "main" and (None, model) in found:
-                found[agent, model] = counts(metric)
-                found[None, model] -= counts(metric)
-    return found
-
-
-def counts(metric: Any) -> Counts:
-    usage = at(metric, "usage")
-    return Counts(
-        int_at(metric, "requests", "count") or 0,
-        int_at(usage, "inputTokens") or 0,
-        int_at(usage, "outputTokens") or 0,
-        int_at(usage, "cacheReadTokens") or 0,
-        int_at(usage, "cacheWriteTokens") or 0,
-        int_at(usage, "reasoningTokens"),
-    )
+        done, last, running = totals.plus(done, process.spent), now, []
 
 
 def totalled(process: Process) -> Iterator[Spent]:

@@ -79,7 +79,7 @@ class GeminiReader(Reader):
             charges=paid,
             created_at=min(log.started, default=None),
             updated_at=max(log.updated, default=None),
-            began=min(log.started, default=None),
+            began=min(log.started or log.updated, default=None),
             kind="subagent" if parent else "main",
             parent_id=parent,
             forked_from=origin,

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from amux.model import Attachment, Charge, Message, ToolCall, ToolResult, Usage
-from amux.readers._json import Record, int_at, text_at, time_at
+from amux.readers._json import Record, dict_at, int_at, text_at, time_at
 from amux.readers.gemini.record import (
     ACKNOWLEDGED,
     CONTINUED,
@@ -16,6 +16,7 @@ from amux.readers.gemini.record import (
     calls_of,
     paid,
     parts,
+    prompt_of,
     responses_of,
     stock,
     text_of,
@@ -27,7 +28,7 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 FILES_BEGIN = "\n--- Content from referenced files ---"
 FILES_END = "\n--- End of content ---"
 FILE_NAME = re.compile(r"^Content from @?(.+):$", re.MULTILINE)
-EVENTS = {"/": "command", "?": "command", "I ran the following shell command:\n": "shell"}
+EVENTS = (("/", "command"), ("?", "command"), ("I ran the following shell command:\n", "shell"))
 """What stands in the user's name but went to the program, by how it begins."""
 OUTPUTS = ("output", "error", "result", "content", "llmContent")
 FAILED = ("error", "cancelled")
@@ -73,26 +74,24 @@ def ordered(log: Log) -> list[Record]:
 
 def is_summary(line: Record, following: Record) -> bool:
     """Whether it is a compression's summary; in an import, which copies what the program had left, it comes first."""
-    if following.get("type") == "gemini" and text_of(following.get("content")) == ACKNOWLEDGED:
-        return not paid(following)
-    return text_of(line.get("content")).lstrip().startswith(SUMMARY)
+    text = prompt_of(line).lstrip()
+    acknowledged = stock(following) and text_of(following.get("content")) == ACKNOWLEDGED
+    return text.startswith(SUMMARY) or bool(text and acknowledged)
 
 
 # What the user said
 
 
 def said(line: Record, *, summary: bool) -> Iterator[Message]:
-    content, time = line.get("content"), time_at(line, "timestamp")
-    text = text_of(content)
-    if summary and text:
-        yield Message("system", text, time, event="compaction")
-        return
-    event = next((event for begin, event in EVENTS.items() if text.lstrip().startswith(begin)), None)
+    text, time = prompt_of(line), time_at(line, "timestamp")
+    event = (
+        "compaction" if summary else next((event for begin, event in EVENTS if text.lstrip().startswith(begin)), None)
+    )
     if event:
         yield Message("system", text.strip(), time, event=event)
         return
     prompt = typed(line, text)
-    attached = () if responses_of(content) else (*referenced(text), *inlined(content))
+    attached = () if responses_of(line.get("content")) else tuple(attachments(line.get("content")))
     if prompt.strip() or (attached and not text):
         yield Message("user", prompt, time, attachments=attached)
 
@@ -108,18 +107,31 @@ def typed(line: Record, text: str) -> str:
     return before + files.partition(FILES_END)[2]
 
 
-def referenced(text: str) -> Iterator[Attachment]:
-    files = text.partition(FILES_BEGIN)[2].partition(FILES_END)[0]
-    return (Attachment("file", name=name) for name in FILE_NAME.findall(files))
-
-
-def inlined(content: Any) -> Iterator[Attachment]:
+def attachments(content: Any) -> Iterator[Attachment]:
+    """Images and files: the names of those that `@` put into the prompt stand before what they hold."""
+    name, inside = None, False
     for part in parts(content):
-        for name in ("inlineData", "fileData"):
-            if isinstance(held := part.get(name), dict):
-                media = text_at(held, "mimeType")
-                kind = "image" if (media or "").startswith("image/") else "file"
-                yield Attachment(kind, media, text_at(held, "displayName") or text_at(held, "fileUri"))
+        if held := inlined(part):
+            yield replace(held, name=name or held.name)
+            name = None
+            continue
+        text = text_at(part, "text") or ""
+        inside = inside or FILES_BEGIN in text
+        for following in FILE_NAME.findall(text.partition(FILES_END)[0]) if inside else ():
+            if name:
+                yield Attachment("file", name=name)
+            name = following
+    if name:
+        yield Attachment("file", name=name)
+
+
+def inlined(part: Record) -> Attachment | None:
+    held = dict_at(part, "inlineData") or dict_at(part, "fileData")
+    if not held:
+        return None
+    media = text_at(held, "mimeType")
+    kind = "image" if (media or "").startswith("image/") else "file"
+    return Attachment(kind, media, text_at(held, "displayName") or text_at(held, "fileUri"))
 
 
 def notice(line: Record, kind: str) -> Iterator[Message]:
@@ -191,7 +203,7 @@ def tool_message(call: ToolCall, record: Record) -> Message:
         time_at(record, "timestamp"),
         tool_result=ToolResult(call.tool_call_id or None, call.tool_name or None, call.output),
         is_error=call.is_error,
-        attachments=tuple(inlined(record.get("result"))),
+        attachments=tuple(held for part in parts(record.get("result")) if (held := inlined(part))),
     )
 
 

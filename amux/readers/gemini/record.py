@@ -53,9 +53,14 @@ def parts(content: Any) -> list[Record]:
 
 
 def text_of(content: Any) -> str:
-    """The text in a content, without thoughts and without what the program put in."""
-    texts = (text_at(part, "text") for part in parts(content) if not part.get("thought"))
-    return "".join(text for text in texts if text and not text.lstrip().startswith(INJECTED))
+    """The text in a content, without thoughts."""
+    return "".join(text_at(part, "text") or "" for part in parts(content) if not part.get("thought"))
+
+
+def prompt_of(record: Record) -> str:
+    """The text that went to the model in the user's name, without what the program put in of its own accord."""
+    texts = (text_at(part, "text") or "" for part in parts(record.get("content")))
+    return "".join(text for text in texts if not text.lstrip().startswith(INJECTED))
 
 
 def thinking_of(record: Record) -> str:
@@ -96,14 +101,19 @@ def spoken(record: Record) -> bool:
     """Whether it is a prompt or an answer, not context, a tool's result or a notice."""
     match record.get("type"):
         case "user":
-            return bool(text_of(record.get("content")).strip())
+            return bool(prompt_of(record).strip())
         case "gemini":
             return not stock(record)
         case _:
             return False
 
 
-def likeness(record: Record) -> tuple[Any, ...]:
-    """What stays the same when the program writes a message again under another id."""
-    names = sorted(str(at(call, "name")) for call in calls_of(record))
-    return record.get("type"), text_of(record.get("content")).strip(), tuple(names)
+def likeness(record: Record) -> tuple[str, ...]:
+    """What stays the same of a prompt or an answer when the program writes a message again under another id."""
+    if record.get("type") == "user":
+        return ("user", prompt_of(record).strip())
+    return (
+        "gemini",
+        text_of(record.get("content")).strip(),
+        *sorted(str(at(call, "name")) for call in calls_of(record)),
+    )

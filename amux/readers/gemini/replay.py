@@ -71,7 +71,7 @@ class Log:
         """Remember what a record says; the id under which its message is known."""
         id = text_at(record, "id")
         if id is None or id in self.copies:
-            return id and self.copies[id]
+            return self.copies[id] if id else None
         self.records[id] = merged(self.records[id], record) if id in self.records else record
         self.updated += [time] if (time := time_at(record, "timestamp")) else []
         if is_import(record):
@@ -94,7 +94,7 @@ class Log:
 
     def replace(self, snapshot: Sequence[Record]) -> None:
         """A snapshot: what it left out stays where it was, what is new in it comes after that."""
-        given = [self.copies.get(one["id"], one["id"]) for one in snapshot]
+        given = [self.copies.get(id, id) for one in snapshot if (id := text_at(one, "id"))]
         unknown = {id for id in given if id not in self.branch}
         dropped = self.live.difference(given)
         left_out = [id for id in self.branch if id in dropped and spoken(self.records[id])]
@@ -114,7 +114,7 @@ class Log:
         return list(self.branch)[-len(given) :] == list(given) and not any(paid(self.records[id]) for id in given)
 
     def forget_copies(self, copies: dict[str, str]) -> None:
-        self.copies.update(copies)
+        self.copies = {id: copies.get(first, first) for id, first in self.copies.items()} | copies
         for id in copies:
             self.branch.pop(id, None)
             self.records.pop(id, None)
