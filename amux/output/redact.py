@@ -169,12 +169,13 @@ _NETRC = re.compile(
     r"(?:\b|(?<=\\[nrt]))login\s{1,20}+[^\s/]{1,128}+\s{1,20}+password\s{1,20}+(?P<value>[^\s\"'<>\\]{3,}+)"
 )
 _COMMAND = re.compile(
-    r"""(?:curl\b[^|;]{0,500}?\s(?:-u|-U|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
+    r"""(?:curl\b(?:(?!\s-[uU]|\s--user|\s--proxy-user)(?:[^\n|;&]|&(?!&)|(?<=\\)\n)){0,300}+
+        \s(?:-[uU]|--user|--proxy-user)[ =]?\\?["']?[^\s:"'$]{1,128}+:
     |sshpass\s-p\s?
-    |mysql(?:dump|admin)?\b[^\n|;]{0,200}?\s-p
-    |mariadb\b[^\n|;]{0,200}?\s-p
-    |redis-cli\b[^\n|;]{0,200}?\s-a\s
-    |docker\slogin\b[^\n|;]{0,200}?\s-p\s
+    |mysql(?:dump|admin)?\b(?:(?!\s-p)[^\n|;&]){0,200}+\s-p
+    |mariadb\b(?:(?!\s-p)[^\n|;&]){0,200}+\s-p
+    |redis-cli\b(?:(?!\s-a)[^\n|;&]){0,200}+\s-a\s
+    |docker\slogin\b(?:(?!\s-p)[^\n|;&]){0,200}+\s-p\s
     |-pass(?:in|out)?\spass:)
     \\?["']?(?P<value>[^\s"'`<>\\|;]{3,}+)""",
     re.VERBOSE,
@@ -184,13 +185,13 @@ _AUTHORIZATION = re.compile(
     r"""(?P<lead>
         (?i:(?P<header>authorization)["'\\\])]{0,6}+[ \t]{0,4}+[:=,][ \t]{0,4}+[fbru]?["'\\`]{0,6}+
         (?:(?P<scheme>bearer|basic|token|apikey|api-key|key|ssws|bot|negotiate|splunk|genie-?key)[ \t]{1,4}+)?)
-        |(?:\b|(?<=\\[nrt]))(?i:bearer)[ \t]{1,4}+
+        |(?:\b|(?<=\\[nrt]))(?i:bearer|basic)[ \t]{1,4}+
     )
     (?P<value>[^\s"'`<>\\,;(){}\[\]]{6,}+)(?P<closed>(?=["'`\\]|[ \t]{0,8}(?:$|[\r\n])))?""",
     re.VERBOSE,
 )
 _COOKIES = re.compile(
-    r"""(?P<lead>(?i:cookie)["'\\\])]{0,4}+[ \t]?[:=][ \t]?["'`\\]{0,4}+|\s(?:-b|--cookie)[ =]["'])
+    r"""(?P<lead>(?i:cookie)["'\\\])]{0,4}+[ \t]?[:=][ \t]?["'`\\]{0,4}+|(?<!\S)(?:-b|--cookie)[ =]["'])
     (?P<value>[^\r\n"'`\\]{4,})""",
     re.VERBOSE,
 )
@@ -228,10 +229,10 @@ _NAMED = re.compile(
     (?P<separator>(?:
         (?:\\[nrt]|["'`\\,\s-]){{0,60}}+value["'\\]{{0,4}}+[ \t]{{0,4}}+[:=]  # "name": "DB_PASSWORD", "value": …
         |["'`\])\\*]{{0,6}}+[ \t]{{0,20}}+(?:
-            (?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was):?(?=[ \t])|>)
-            |[:!=]?={{1,3}}>?
+            [:!=]?={{1,3}}>?
             |(?::|(?<=[ \t]))[ \t]{{0,4}}+[\w.\[\]]{{1,30}}+[ \t]{{0,4}}+=  # password: str = …
             |:(?!:)
+            |(?P<weak>\|(?=[ \t])|,(?=[ \t"'\\])|(?<=[ \t])(?:is|was):?(?=[ \t])|>|(?<=[ \t])(?=["'`]?[A-Za-z0-9]))
         ))
         \*{{0,2}}+[ \t]{{0,20}}+(?:[fbruFBRU]{{1,2}}(?=["']))?)
     (?P<quote>\\{{0,7}}["'`])?
@@ -394,9 +395,9 @@ class Redactor:
             text = _URL_USER.sub(partial(self._placed, "password"), text)
         if "=" in text:
             text = _URL_SIGNATURE.sub(partial(self._placed, "secret"), text)
-        if "authorization" in lowered or "bearer" in lowered:
+        if any(word in lowered for word in ("authorization", "bearer", "basic")):
             text = _AUTHORIZATION.sub(self._authorization, text)
-        if "cookie" in lowered or " -b" in text:
+        if "cookie" in lowered or "-b " in text:
             text = _COOKIES.sub(lambda match: match["lead"] + _COOKIE.sub(self._cookie, match["value"]), text)
         for pattern in (_DOCKER_LOGIN, _NETRC, _COMMAND):
             text = pattern.sub(partial(self._placed, "password"), text)
@@ -621,14 +622,27 @@ def _value(match: re.Match[str], kind: str) -> str | None:
         value = value.rstrip(";,)&|")
     elif not quoted:
         value, end = re.split(r"([,;&|(){}\[\]])", value + ";", maxsplit=1)[:2]
+        value = value.rstrip(".:")
         if end == "(":
             return None  # a call
     if kind == "password" and not quoted and _is_yaml_word(match, value):
         return value
-    secret = _is_secret(kind, value, quoted=quoted, shell=shell)
-    if match["weak"]:
-        secret = secret and (_random(value) or (kind == "password" and match["weak"] != "," and _mixed(value)))
-    return value if secret else None
+    if match["weak"] is not None and not _is_plain_enough(match, kind, value):
+        return None
+    return value if _is_secret(kind, value, quoted=quoted, shell=shell) else None
+
+
+def _is_plain_enough(match: re.Match[str], kind: str, value: str) -> bool:
+    """Whether a value is so clearly a secret that words, a comma or a table's bar may stand between it and its name."""
+    match match["weak"]:
+        case ">":
+            return match.string.startswith("</", match.start("value") + len(value)) and _mixed(value)
+        case "":
+            return len(value) >= 16 and _random(value) and sum(c.isdigit() for c in value) >= 3
+        case ",":
+            return _random(value)
+        case _:
+            return _random(value) or (kind == "password" and _mixed(value))
 
 
 def _is_yaml_word(match: re.Match[str], value: str) -> bool:

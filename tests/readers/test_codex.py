@@ -294,7 +294,7 @@ def test_outputs_of_every_shape(codex):
     outputs = {
         "json": '{"output":"boom","metadata":{"exit_code":1,"duration_seconds":1.5}}',
         "head": "Chunk ID: 1\nWall time: 0.2500 seconds\nProcess exited with code 7\nOutput:\nboom",
-        "fine": "Wall time: 2 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 7",
+        "runs": "Wall time: 2 seconds\nProcess running with session ID 5\nOutput:\nProcess exited with code 7",
         "list": [
             {"type": "input_text", "text": "boom"},
             {"type": "input_image", "image_url": "data:image/png;base64,A"},
@@ -319,7 +319,7 @@ def test_outputs_of_every_shape(codex):
     assert {id: (one.is_error, one.duration_ms) for id, one in calls.items()} == {
         "json": (True, 1500),
         "head": (True, 250),
-        "fine": (False, 2000),
+        "runs": (False, 2000),
         "list": (False, 1000),
         "dict": (True, 1000),
         "exec": (True, 1002),
@@ -383,8 +383,8 @@ def test_what_is_injected_is_no_prompt(codex):
 
 
 def test_the_record_itself_says_who_wrote_a_part(codex):
-    metadata = [{"provenance": {"type": kind}} for kind in ("harness", "user")]
-    mixed = said("user", "Today is Monday.", "<skill> is a tag I typed")
+    metadata = [{"provenance": {"type": kind}} for kind in ("harness", "user", "user")]
+    mixed = said("user", "Today is Monday.", "<image name=[Image #1]>", "<skill> is a tag I typed")
     mixed["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_metadata": metadata}
     codex.rollout(PARENT, meta(PARENT), mixed)
 
@@ -495,6 +495,14 @@ def test_a_call_is_a_change_of_the_total(codex, counted, calls):
 
     assert [charge.usage.input_tokens for charge in session.charges] == calls
     assert codex.input() == sum(calls)
+
+
+def test_a_total_with_one_more_field_after_an_update_is_no_call(codex):
+    repeated = count((10, 1), (10, 1))
+    repeated["payload"]["info"]["total_token_usage"]["cache_write_input_tokens"] = 0
+    codex.rollout(PARENT, meta(PARENT), *prompt("Go"), context(), count((10, 1), (10, 1)), repeated)
+
+    assert codex.manager.total_cost(Query(agents=("codex",))).call_count == 1
 
 
 def test_cached_input_is_not_fresh_and_what_is_not_recorded_is_unknown(codex):
@@ -609,6 +617,18 @@ def test_equal_calls_of_strangers_are_two_calls(codex):
     assert codex.input() == 20
 
 
+def test_the_same_prompt_at_the_same_price_in_two_forks_is_two_calls(codex):
+    """Up to 0.58 the usage of a call stands before its answer, so that only what follows tells the two apart."""
+    first, second = turn("one", (1, 1), (1, 1)), [context(), *prompt("go on"), count((3, 3), (2, 2))]
+    codex.rollout(PARENT, meta(PARENT), *first, *second, said("assistant", "here"))
+    fork = meta(CHILD, forked_from_id=PARENT)
+    codex.rollout(CHILD, fork, meta(PARENT), *first, *second, said("assistant", "there"), minute=5)
+    found = codex.sessions()
+
+    assert (own_input(found[PARENT]), own_input(found[CHILD])) == (3, 2)
+    assert [m.content for m in found[CHILD].messages if m.token_usage] == ["one: (1, 1)", "there"]
+
+
 def test_a_fork_before_forks_were_marked_is_known_by_its_second_header(codex):
     codex.rollout(PARENT, meta(PARENT), *turn("one", (1, 1), (1, 1)))
     codex.rollout(
@@ -715,6 +735,9 @@ def test_a_fork_of_a_reverted_thread_refers_to_one_of_its_files(codex):
         ("x", False),
     ]
     assert (own_input(found[CHILD]), found[CHILD].forked_from) == (8, PARENT)
+    with READER("codex", codex.host) as reader:
+        (read,) = (one for ref in reader.refs() if ref.key == CHILD for one in reader.read(ref))
+    assert [charge.key for charge in read.charges] == ["r4"]
     # Cut before anything its base wrote itself: what is left is of the base's base.
     assert prompts(found[SIBLING]) == ["one", "of the first"]
     assert codex.input() == 15

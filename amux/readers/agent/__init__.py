@@ -63,7 +63,7 @@ class AgentReader(Reader):
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if os.path.basename(ref.path) == STORE:
-            return [store.read(self.agent, self.db, ref)]
+            return store.sessions(self.agent, self.db, ref)
         return journal.sessions(self.agent, ref)
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:

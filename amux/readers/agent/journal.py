@@ -16,7 +16,7 @@ from amux.errors import UnreadableSession
 from amux.model import Attachment, Charge, Message, Session, ToolCall, ToolResult, Usage
 from amux.readers import _base
 from amux.readers._base import SessionRef, stamp
-from amux.readers._json import Record, at, decoded, dict_at, int_at, list_at, text_at, time_at, usd_at
+from amux.readers._json import Record, at, decoded, int_at, list_at, text_at, time_at, usd_at
 
 NAME = re.compile(r"\d{8}-\d{6}-([0-9a-f]{8})\.jsonl")
 START = re.compile(rb'\{"type":"(?:session|message|compaction|branch)","id":"')
@@ -74,7 +74,7 @@ def sessions(agent: str, ref: SessionRef) -> list[Session]:
     id = session_id(log, ref.path)
     copied = inherited_entries(log)
     messages, places = conversation(log, copied)
-    if not id or not places:
+    if not id or not messages:
         return []
     parent = parent_file(ref.path, log)
     began = time_at(log.header, "timestamp")
@@ -131,7 +131,7 @@ def parent_id(path: str) -> str | None:
 
 
 def conversation(log: Log, copied: int) -> tuple[list[Message], dict[int, int]]:
-    """The messages, and where among them each entry stands."""
+    """The messages, and where among them the answer of an entry stands."""
     results = {id: entry for entry in log.entries if (id := text_at(entry, "message", "tool_call_id"))}
     messages: list[Message] = []
     places: dict[int, int] = {}
@@ -139,7 +139,8 @@ def conversation(log: Log, copied: int) -> tuple[list[Message], dict[int, int]]:
         if number == copied:
             messages += left_behind(log)
         for message in said(entry, results):
-            places.setdefault(number, len(messages))
+            if message.role == "assistant":
+                places[number] = len(messages)
             messages.append(replace(message, inherited=number < copied))
     if copied == len(log.entries):
         messages += left_behind(log)
@@ -159,7 +160,7 @@ def said(entry: Record, results: dict[str, Record]) -> Iterator[Message]:
         yield Message("system", text_at(entry, "summary") or "", time, event="compaction")
         return
     match at(entry, "message", "role"):
-        case "user":
+        case "user" if blocks:
             yield Message("user", "\n".join(texts(blocks)), time, attachments=images(blocks))
         case "assistant":
             yield from answered(entry, blocks, time, results)

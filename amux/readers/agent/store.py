@@ -26,6 +26,8 @@ ROW = 1024
 """About how many bytes an entry takes."""
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) ")
 FAILED = "tool error: "
+DAMAGE = (sqlite3.Error, UnicodeError)
+"""What SQLite says of a damaged schema quotes it, and need not be text."""
 
 
 def refs(db: sqlite3.Connection, path: str) -> Iterator[SessionRef]:
@@ -39,16 +41,21 @@ def refs(db: sqlite3.Connection, path: str) -> Iterator[SessionRef]:
             if id and id in contents:
                 count, last = contents[id]
                 yield SessionRef(id, path, f"{sorted(row.items())} {count} {last}", count * ROW)
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         raise UnreadableSession(path, str(error)) from error
 
 
 def stored(db: sqlite3.Connection, ref: SessionRef) -> tuple[Record, list[Record]]:
+    """A session's own row and its entries, as far as they can be read. Raises UnreadableSession when none can."""
+    entries: list[Record] = []
+    row: Record = {}
     try:
         row = next(rows(db, "select * from sessions where id = ?", (ref.key,)), {})
-        return row, list(rows(db, ENTRIES, (ref.key,)))
-    except sqlite3.Error as error:
-        raise UnreadableSession(ref.path, str(error)) from error
+        entries.extend(rows(db, ENTRIES, (ref.key,)))
+    except DAMAGE as error:
+        if not entries:
+            raise UnreadableSession(ref.path, str(error)) from error
+    return row, entries
 
 
 def raw(db: sqlite3.Connection, ref: SessionRef) -> Json:
@@ -62,13 +69,16 @@ def plain(row: Record) -> Record:
     }
 
 
-def read(agent: str, db: sqlite3.Connection, ref: SessionRef) -> Session:
+def sessions(agent: str, db: sqlite3.Connection, ref: SessionRef) -> list[Session]:
     row, entries = stored(db, ref)
     results = {id: entry for entry in entries if (id := text_at(metadata(entry), "toolCallId"))}
-    return _base.session(
+    messages = [message for entry in entries for message in said(entry, results)]
+    if not messages:
+        return []
+    made = _base.session(
         agent,
         ref.key,
-        [message for entry in entries for message in said(entry, results)],
+        messages,
         path=ref.path,
         created_at=moment(row.get("created_at")),
         updated_at=moment(row.get("updated_at")),
@@ -76,6 +86,7 @@ def read(agent: str, db: sqlite3.Connection, ref: SessionRef) -> Session:
         cwd=text_at(row, "cwd"),
         usage_recorded=False,
     )
+    return [made]
 
 
 def metadata(entry: Record) -> Any:

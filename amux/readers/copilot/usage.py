@@ -120,8 +120,8 @@ def charged(process: Process, session_id: str, kept: Callable[[str], bool]) -> I
     if process.records:
         yield from (recorded(event, process.claim, session_id) for event in process.records)
     elif process.rows:
-        yield from (stored(row, process) for row in process.rows)
-        return
+        # The event of a compaction tells more than its row.
+        yield from (stored(row, process) for row in process.rows if not (process.compactions and compacted(row)))
     elif process.shutdown:
         yield from totalled(process)
     elif any(map(kept, process.copies)):
@@ -243,7 +243,11 @@ def stored(row: Record, process: Process) -> Spent:
         claim=process.claim,
     )
     agent = text_at(row, "agent_id") or text_at(row, "parent_tool_call_id")
-    return Spent(charge, agent, timed=row.get("initiator") != "compaction")
+    return Spent(charge, agent, timed=not compacted(row))
+
+
+def compacted(row: Record) -> bool:
+    return row.get("initiator") == "compaction"
 
 
 # Totals at a shutdown

@@ -79,9 +79,13 @@ class DroidReader(Reader):
 
 
 def transcripts(root: Path) -> Iterator[str]:
-    for directory, below, names in os.walk(root):
-        below.sort()
-        yield from (os.path.join(directory, name) for name in sorted(names) if name.endswith(".jsonl"))
+    waiting = [str(root)]
+    while waiting:
+        for entry in entries(waiting.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.name.endswith(".jsonl"):
+                yield entry.path
 
 
 def stem(path: str) -> str:

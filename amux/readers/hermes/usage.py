@@ -16,6 +16,8 @@ COUNTERS = (
     *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens"),
     "api_call_count",
 )
+ROUTE = ("model", "billing_provider", "billing_base_url", "billing_mode", "task")
+"""What tells the rows of one session apart."""
 Counted = dict[str, int]
 
 
@@ -23,10 +25,9 @@ def charges(row: Record, by_model: Sequence[Record], latest: datetime | None) ->
     """The charges of one row of `sessions`; `latest` is when it was last written."""
     origin = f"{row.get('id')}@{row.get('started_at')}"
     main = [used for used in by_model if not text_at(used, "task")]
-    for number, used in enumerate(by_model):
-        key = "/".join(str(used.get(name) or "") for name in ("model", "billing_provider", "billing_base_url", "billing_mode", "task"))
-        at = time_at(used, "last_seen") or latest
-        yield from charge(f"{origin}/{key or number}", used, counted(used), usd(used), at)
+    for used in by_model:
+        key = "/".join(str(used.get(name) or "") for name in ROUTE)
+        yield from charge(f"{origin}/{key}", used, counted(used), usd(used), time_at(used, "last_seen") or latest)
     rest = remainder(counted(row), [counted(used) for used in main])
     paid = usd(row)
     if paid is not None:

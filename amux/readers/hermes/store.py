@@ -1,0 +1,279 @@
+"""state.db: which rows of `sessions` are one conversation, and what one is to another.
+
+`parent_session_id` has four meanings. A branch has `_branched_from` in its model_config (0.13 left only the parent's end
+reason, which a resume clears). A compression that rotated ends its row with the reason `compression` and goes on under a new
+id: one conversation, listed under its newest id. A sub-agent has `_delegate_from` or the source `subagent` (0.13: neither).
+Whatever follows a reset on the same messaging channel is a conversation of its own. The upgrade to schema 16 wrote
+`_delegate_from: __orphaned__` into ordinary sessions, and `_delegate_from` into branches of 0.13.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from amux.errors import UnreadableSession
+from amux.model import Json, Kind
+from amux.readers._base import SessionRef
+from amux.readers._json import Record, decoded, text_at
+from amux.readers._sqlite import columns, database_stamp, rows
+from amux.readers.hermes import usage
+
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises: the message of an error may quote bytes that are no text."""
+SESSION = (
+    *("id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason", "title"),
+    *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count"),
+    *("billing_provider", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cwd", "git_branch", "message_count"),
+    *("rewind_count", "archived", "hidden", "last_activity_at", "system_prompt_hash"),
+)
+MESSAGE = (
+    *("id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp", "finish_reason"),
+    *("reasoning", "reasoning_content", "observed", "active", "compacted", "_compressed_summary", "display_kind"),
+)
+USAGE = (*("session_id", *usage.ROUTE), *usage.COUNTERS, "estimated_cost_usd", "actual_cost_usd", "cost_status", "last_seen")
+TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
+MESSAGE_BYTES = 2048
+"""About what reading a message takes."""
+RACE = 10.0
+"""Seconds by which a continuation may seem to have begun before the row it continues had ended."""
+ORPHANED = "__orphaned__"
+CWD = re.compile(r"^Current working directory: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a conversation is to others; `unsure`: only its messages tell."""
+
+    kind: Kind = "main"
+    parent_id: str | None = None
+    forked_from: str | None = None
+    unsure: bool = False
+
+
+class Store:
+    """One database. `prefix` is what its refs' keys begin with."""
+
+    def __init__(self, path: str, prefix: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.prefix = prefix
+        self.db = db
+        self.damage: Exception | None = None
+        self.columns = {table: columns(db, table) for table in TABLES}
+
+    # One query for each table
+
+    def select(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> Iterator[Record]:
+        """Rows of a table with those of the columns it has, as far as damage lets them be read."""
+        known = ", ".join(quoted(name) for name in wanted if name in self.columns[table])
+        if not known:
+            return
+        try:
+            yield from rows(self.db, f"select {known} from {table} {condition}", values)
+        except ERRORS as error:
+            self.damage = error
+
+    @cached_property
+    def sessions(self) -> dict[str, Record]:
+        found = {str(row["id"]): row for row in self.select("sessions", SESSION) if row.get("id") is not None}
+        for id in self.held:
+            found.setdefault(id, {"id": id})  # messages whose session could not be written
+        return found
+
+    @cached_property
+    def held(self) -> dict[str, tuple[Any, ...]]:
+        """For each session how many messages it has, the last one's number, and how many are live: all in an index."""
+        if not self.columns["messages"] >= {"id", "session_id"}:
+            return {}
+        live = "sum(active)" if "active" in self.columns["messages"] else "0"
+        try:
+            found = self.db.execute(f"select session_id, count(*), max(id), {live} from messages group by session_id")
+            return {str(id): tuple(counts) for id, *counts in found}
+        except ERRORS as error:
+            self.damage = error
+            return {}
+
+    @cached_property
+    def used(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for row in self.select("session_model_usage", USAGE):
+            found.setdefault(str(row.get("session_id")), []).append(row)
+        return found
+
+    # Conversations
+
+    @cached_property
+    def marks(self) -> dict[str, Record]:
+        """What hermes noted in the model_config of sessions, by id."""
+        found = {}
+        for id, row in self.sessions.items():
+            config = text_at(row, "model_config")
+            if config and '"_' in config and isinstance(noted := decoded(config), dict):
+                found[id] = noted
+        return found
+
+    def mark(self, id: str, name: str) -> str | None:
+        return text_at(self.marks.get(id), name)
+
+    @cached_property
+    def following(self) -> dict[str, str]:
+        """For each row that a compression ended, the row that continues it."""
+        candidates: dict[str, list[str]] = {}
+        for id, row in self.sessions.items():
+            parent = text_at(row, "parent_session_id")
+            if parent and text_at(self.sessions.get(parent), "end_reason") == "compression" and self.continues(id, parent):
+                candidates.setdefault(parent, []).append(id)
+        return {parent: min(found, key=self.standing) for parent, found in candidates.items()}
+
+    def continues(self, id: str, parent: str) -> bool:
+        """Whether a child of a compressed row can be its continuation: neither a branch nor a sub-agent of it."""
+        child, ended = self.sessions[id], self.sessions[parent]
+        for name in ("_branched_from", "_delegate_from"):
+            mark = self.mark(id, name)
+            if mark and mark != ORPHANED:
+                # A continuation inherits the mark of its row.
+                return mark != parent and mark == self.mark(parent, name)
+        if child.get("source") == "tool" or (child.get("source") == "subagent" != ended.get("source")):
+            return False
+        return number(child, "started_at") >= number(ended, "ended_at") - RACE
+
+    def standing(self, id: str) -> tuple[Any, ...]:
+        """Of several continuations the one that went on: itself compressed, else still open, else written to last."""
+        row = self.sessions[id]
+        rank = 0 if row.get("end_reason") == "compression" else 1 if row.get("ended_at") is None else 2
+        last = self.held.get(id, (0, 0))[1]
+        return rank, -last if isinstance(last, int) else 0, -number(row, "started_at"), id
+
+    @cached_property
+    def chains(self) -> dict[str, list[str]]:
+        """The rows of each conversation, oldest first, under the id it is listed by: its newest."""
+        continued = set(self.following.values())
+        taken = set[str]()
+        found = {}
+        # Rows that continue each other in a circle have no first one: what is left begins anywhere.
+        for first in (*(id for id in self.sessions if id not in continued), *self.sessions):
+            chain = []
+            id: str | None = first
+            while id is not None and id not in taken:
+                taken.add(id)
+                chain.append(id)
+                id = self.following.get(id)
+            if chain:
+                found[chain[-1]] = chain
+        return found
+
+    @cached_property
+    def listed(self) -> dict[str, str]:
+        """The id under which each row is listed."""
+        return {id: newest for newest, chain in self.chains.items() for id in chain}
+
+    def place(self, first: str) -> Place:
+        """What the conversation that begins with this row is to others, as far as the rows tell."""
+        row = self.sessions[first]
+        named = text_at(row, "parent_session_id")
+        parent = self.sessions.get(named or "")
+        branched, delegated = self.mark(first, "_branched_from"), self.mark(first, "_delegate_from")
+        delegated = None if delegated == ORPHANED else delegated
+        owner = self.listed.get(named or delegated or branched or "", named or delegated or branched)
+        if branched:
+            return Place(forked_from=owner)
+        if row.get("source") == "subagent" or (delegated and parent is None):
+            return Place("subagent", parent_id=owner)
+        if parent is None:
+            return Place()
+        after = number(row, "started_at") >= number(parent, "ended_at") > 0
+        if after and parent.get("end_reason") == "branched" and not delegated:
+            return Place(forked_from=owner)
+        reset = self.mark(first, "_reset_from") or (after and not delegated)
+        return Place("main" if reset else "subagent", None if reset else owner, unsure=True)
+
+    def parent(self, first: str) -> str | None:
+        """The conversation that a row names as its parent, if it is there."""
+        return self.listed.get(text_at(self.sessions[first], "parent_session_id") or "")
+
+    def borrowed_cwd(self, first: str) -> str | None:
+        """The directory of the nearest conversation above that has one: branches and sub-agents are given none."""
+        seen = set[str]()
+        above = self.parent(first)
+        while above and above not in seen:
+            seen.add(above)
+            if cwd := self.recorded_cwd(self.chains[above]):
+                return cwd
+            above = self.parent(self.chains[above][0])
+        return None
+
+    def recorded_cwd(self, chain: Sequence[str]) -> str | None:
+        return next((cwd for id in chain if (cwd := text_at(self.sessions[id], "cwd"))), None)
+
+    # Refs
+
+    def refs(self) -> Iterator[tuple[object, SessionRef]]:
+        """A ref for each conversation, with what a copy of it in another database has in common with it."""
+        for newest, chain in self.chains.items():
+            told = [(sorted(self.sessions[id].items()), self.used.get(id), self.held.get(id)) for id in chain]
+            kin = self.place(chain[0]), self.borrowed_cwd(chain[0])
+            seen = repr((self.path, told, kin, database_stamp(self.path) if self.damage else None))
+            fingerprint = blake2b(seen.encode("utf-8", "replace"), digest_size=16).hexdigest()
+            size = MESSAGE_BYTES * sum(self.held.get(id, (0,))[0] for id in chain)
+            ref = SessionRef(self.prefix + newest, self.path, fingerprint, size, (newest,))
+            yield (newest, self.sessions[chain[0]].get("started_at")), ref
+
+    # One conversation
+
+    def chain(self, newest: str) -> list[str]:
+        """Raises UnreadableSession."""
+        found = self.chains.get(newest)
+        if found is None:
+            raise UnreadableSession(self.path, f"session {newest} is no longer in it")
+        return found
+
+    def messages(self, chain: Iterable[str]) -> list[Record]:
+        """The messages of a conversation, as far as damage lets them be read. Raises UnreadableSession when it lets none."""
+        self.damage = None
+        order = "where session_id = ? order by rowid"  # times go back when a clock does, and copies share one
+        found = [row for id in chain for row in self.select("messages", MESSAGE, order, id)]
+        if not found and self.damage:
+            raise UnreadableSession(self.path, str(self.damage)) from self.damage
+        return found
+
+    def prompt_cwd(self, chain: Iterable[str]) -> str | None:
+        """The directory that the system prompt names: up to 0.15 it is kept nowhere else."""
+        for id in chain:
+            told = self.prompt(id)
+            if told and (found := CWD.search(told)):
+                return found[1].strip()
+        return None
+
+    def prompt(self, id: str) -> str | None:
+        """The system prompt of a row; since schema 25 equal ones are kept once, in a table of their own."""
+        hashed = text_at(self.sessions[id], "system_prompt_hash")
+        found = next(self.select("sessions", ("system_prompt",), "where id = ?", id), {})
+        if not text_at(found, "system_prompt") and hashed:
+            found = next(self.select("system_prompts", ("prompt",), "where hash = ?", hashed), {})
+        return text_at(found, "system_prompt") or text_at(found, "prompt")
+
+    def raw(self, newest: str) -> Json:
+        """Every row of a conversation, undone ones included. Raises UnreadableSession."""
+        chain = self.chain(newest)
+        found: dict[str, list[Record]] = {}
+        for table, column in (("sessions", "id"), ("messages", "session_id"), ("session_model_usage", "session_id")):
+            wanted = sorted(self.columns[table])
+            records = (row for id in chain for row in self.select(table, wanted, f"where {column} = ? order by rowid", id))
+            found[table] = [{name: plain(value) for name, value in row.items()} for row in records]
+        return found
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def number(row: Record, name: str) -> float:
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def plain(value: Any) -> Json:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
