@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from zlib import crc32
 
 import orjson
 
-from amux import linking, search, tables
+from amux import __version__, linking, search, tables
 from amux.errors import UnreadableSession
 from amux.model import CostRecord, Session, SessionSummary
 from amux.money import Prices
@@ -21,8 +22,6 @@ from amux.query import Query, escaped, milliseconds
 from amux.readers._base import Reader, SessionRef
 from amux.readers._sqlite import uri
 
-FORMAT = 1
-"""Raised when the schema or what readers put into it changes: a file of another format is built anew."""
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
 
@@ -63,8 +62,9 @@ SCHEMA = f"""
         unestimated integer, unrecorded integer, aggregate integer);
     create index spend_by_session on spend (session);
     {WORDS.format(name="words")};
-    pragma user_version = {FORMAT};
 """
+FORMAT = crc32(f"{__version__} {SCHEMA}".encode()) >> 1
+"""What a catalog's user_version must be: another schema, or another version's way to read sessions, is built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Catalog:
         self.db.close()
 
     def abandon(self) -> None:
-        """Give up a file that failed in use; a damaged one is out of the way of the next run."""
+        """Give up a file that failed in use; unless it is sound, the next run finds it out of the way."""
         try:
             sound = self.db.execute("pragma quick_check(1)").fetchone() == ("ok",)
         except sqlite3.Error:
@@ -538,7 +538,7 @@ def prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     """A connection to a catalog with its tables. Raises sqlite3.DatabaseError when it holds something else."""
     version = db.execute("pragma user_version").fetchone()[0]
     if version == 0:
-        db.executescript(f"begin immediate; {SCHEMA} commit;")
+        db.executescript(f"begin immediate; {SCHEMA} pragma user_version = {FORMAT}; commit;")
     elif version != FORMAT:
         raise sqlite3.DatabaseError(f"format {version}")
     return db

@@ -490,6 +490,7 @@ def test_name_that_is_no_word_goes_everywhere():
 
 
 def test_user_may_be_given_by_name():
+    assert Redactor("/data/people/dev", "dev").text("/data/people/dev/x /srv/dev") == "/data/people/<user>/x /srv/dev"
     assert Redactor(None, "alice").text("alice@host") == "<user>@host"
     assert Redactor("/root", "root").text("root@host") == "root@host"
 

@@ -141,7 +141,7 @@ _PRIVATE_KEY = re.compile(
     (?P<body>
         (?:[^-]|-(?!---))*+(?=-{4,5}\ ?END)
         # Cut off before its end: only lines of base64, whatever stands before each (line numbers, `\n` written out).
-        |(?:[^A-Za-z+/=]{0,16}(?:\\+[nr]|\s)[^A-Za-z+/=]{0,16}[A-Za-z0-9+/=]{16,}+)*+
+        |(?:[^A-Za-z+/=]{0,16}(?:\\{1,8}[nr]|\s)[^A-Za-z+/=]{0,16}[A-Za-z0-9+/=]{16,}+)*+
     )
     (?:-{4,5}\ ?END\ [A-Z0-9 ]{0,40}-{4,5})?""",
     re.VERBOSE,
@@ -199,25 +199,11 @@ _COOKIE = re.compile(r"(?P<lead>(?<![^\s;])(?P<name>[^\s=;]{1,128}+)=)(?P<value>
 _COOKIE_ATTRIBUTE = re.compile(r"(?i:path|domain|expires|max-age|samesite|version|priority)$")
 _COOKIE_OF_SESSION = re.compile(r"(?i:sess|sid|token|auth|jwt|csrf|xsrf|secret|login|remember|key|ticket)")
 
+_SECRET_WORDS = "passphrase password passcode passwort passwd pass pwd secret token credential auth key"
 # In the three ways people write names; a pattern that ignores case would not skip to the next likely place.
-_NAME = "|".join(
-    spelled
-    for word in (
-        "passphrase",
-        "password",
-        "passcode",
-        "passwort",
-        "passwd",
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "credential",
-    )
-    for spelled in (word, word.title(), word.upper())
-)
+_SPELLED = "|".join(spelled for word in _SECRET_WORDS.split() for spelled in (word, word.title(), word.upper()))
 _NAME = (
-    f"(?P<name>{_NAME}|auth|Auth|AUTH|key|Key|KEY)"
+    f"(?P<name>{_SPELLED})"
     r"(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new)|_?v?\d{1,3})?"  # -1 ends a placeholder
 )
 _QUALIFIED_KEY = re.compile(
@@ -320,11 +306,14 @@ class Redactor:
         self._numbers: Counter[str] = Counter()
         self._bare: dict[str, list[tuple[str, str]]] = {}
         self._users: dict[str, str] = {}
+        self._spellings: dict[str, str] = {}
         self._user_names: re.Pattern[str] | None = None
-        own = _HOME.match(home) or _HOME.search(home) if home else None
+        own = _HOME.search(home) if home else None
         for name in (user, own and own["user"]):
             if name and name.lower() not in _NOT_USERS:
                 self._user(name)
+        # A home at an uncommon place, whose parent directory shows that its user follows.
+        self._homes = home.removesuffix(user) if home and user and home.endswith((f"/{user}", f"\\{user}")) else None
 
     def summary(self) -> str:
         """One line that says what was replaced."""
@@ -473,13 +462,14 @@ class Redactor:
 
     def _user(self, name: str) -> str:
         if name not in self._users:
-            if len(self._users) == MAX_LEARNED:
-                return "<user>"
-            self._users[name] = f"<user-{len(self._users) + 1}>" if self._users else "<user>"
-            self._user_names = None
+            self._users[name] = placeholder = f"<user-{len(self._users) + 1}>" if self._users else "<user>"
+            if len(self._users) <= MAX_LEARNED:
+                # As agents write it into directory names: `-home-john-doe-work`.
+                self._spellings |= {name: placeholder, re.sub(r"[^A-Za-z0-9]", "-", name): placeholder}
+                self._user_names = None
             # Only a name that is no word of any language is replaced wherever it stands.
             if len(name) >= 6 and re.search(r"[\d._]", name):
-                self._found.setdefault(name, ("user name", self._users[name]))
+                self._found.setdefault(name, ("user name", placeholder))
                 self._remember(name)
         return self._users[name]
 
@@ -506,10 +496,10 @@ class Redactor:
         return self._in_user_places("".join(pieces) + text[done:])
 
     def _in_user_places(self, text: str) -> str:
-        if not any(name in text or _encoded(name) in text for name in self._users):
+        if not any(name in text for name in self._spellings):
             return text
         if self._user_names is None:
-            names = sorted({*self._users, *map(_encoded, self._users)}, key=len, reverse=True)
+            names = sorted(self._spellings, key=len, reverse=True)
             self._user_names = re.compile(f"(?:{'|'.join(map(re.escape, names))})(?!\\w)")
         return self._user_names.sub(self._user_placed, text)
 
@@ -520,11 +510,12 @@ class Redactor:
             # Below another root than the system's a short name may be any directory.
             or (len(name) >= 5 and _HOME_LEAD.search(before))
             or (_HOST.match(match.string, match.end()) and _LOGIN_LEAD.search(before))
+            or (self._homes and before.endswith(self._homes[-60:]))
         )
         if not placed:
             return name
         self.counts["user name"] += 1
-        return self._users.get(name) or next(known for user, known in self._users.items() if _encoded(user) == name)
+        return self._spellings[name]
 
 
 @cache
@@ -591,9 +582,9 @@ def _is_secret(kind: str, value: str, *, quoted: bool, shell: bool = False) -> b
     return len(value) >= 8 and (shell or _mixed(value) or (len(value) >= 20 and value.lower() != value))
 
 
-def _kind(match: re.Match[str]) -> str | None:
+def _kind(named: re.Match[str]) -> str | None:
     """What kind of secret has such a name; None where the word is part of another name."""
-    name, before = match["name"], match.string[max(0, match.start("name") - 14) : match.start("name")]
+    name, before = named["name"], named.string[max(0, named.start("name") - 14) : named.start("name")]
     match name.lower():
         case "secret" | "credential":
             return "secret"
@@ -632,11 +623,11 @@ def _value(match: re.Match[str], kind: str) -> str | None:
     return value if _is_secret(kind, value, quoted=quoted, shell=shell) else None
 
 
-def _is_plain_enough(match: re.Match[str], kind: str, value: str) -> bool:
+def _is_plain_enough(named: re.Match[str], kind: str, value: str) -> bool:
     """Whether a value is so clearly a secret that words, a comma or a table's bar may stand between it and its name."""
-    match match["weak"]:
+    match named["weak"]:
         case ">":
-            return match.string.startswith("</", match.start("value") + len(value)) and _mixed(value)
+            return named.string.startswith("</", named.start("value") + len(value)) and _mixed(value)
         case "":
             return len(value) >= 16 and _random(value) and sum(c.isdigit() for c in value) >= 3
         case ",":
@@ -698,11 +689,6 @@ def _entries(box: Any) -> Iterator[tuple[Any, str, Any]]:
     for at, item in enumerate(box):
         yield at, before if isinstance(before, str) and before.startswith("--") else "", item
         before = item
-
-
-def _encoded(name: str) -> str:
-    """A name as agents write it into directory names: `-home-john-doe-work`."""
-    return re.sub(r"[^A-Za-z0-9]", "-", name)
 
 
 def _plural(count: int, noun: str) -> str:

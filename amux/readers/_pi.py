@@ -47,12 +47,15 @@ class Transcript:
 
     header: Record
     entries: list[Record]
+    opened: datetime | None = field(init=False)
+    """When the header was written."""
     numbers: dict[Id, int] = field(init=False, default_factory=dict)
     """Where the entry of an id stands."""
     parents: list[int | None] = field(init=False, default_factory=list)
     """Where each entry's parent stands: always earlier, so there are no loops."""
 
     def __post_init__(self) -> None:
+        self.opened = time_at(self.header, "timestamp")
         for number, record in enumerate(self.entries):
             self.parents.append(self.parent(number, record))
             if (id := id_of(record)) is not None:
@@ -92,11 +95,10 @@ class Transcript:
     @property
     def began(self) -> datetime | None:
         """A fork began with its header; 0.7 and 0.13 wrote the header after the first answer."""
-        own = time_at(self.header, "timestamp")
         first = next((time for record in self.entries if (time := time_of(record))), None)
-        if own and first:
-            return own if self.link else min(own, first)
-        return own or first
+        if self.opened and first and not self.link:
+            return min(self.opened, first)
+        return self.opened or first
 
     @property
     def latest(self) -> datetime | None:
@@ -105,8 +107,8 @@ class Transcript:
 
     def claim(self, record: Record) -> Claim:
         """Whether an entry was written here: one older than the header was copied, or the header came late."""
-        own, time = time_at(self.header, "timestamp"), time_of(record)
-        if not own or not time or time >= own:
+        time = time_of(record)
+        if not self.opened or not time or time >= self.opened:
             return "own"
         return "copied" if self.link else "unknown"
 

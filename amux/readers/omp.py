@@ -22,13 +22,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from amux.model import Charge, Message, Session
+from amux.model import Charge, Message, Session, SessionSummary
 from amux.readers import _pi
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers._json import Record, at, dict_at, int_at, list_at, records, text_at, time_at
 from amux.readers._pi import Conversation, Transcript
-from amux.readers.pi import STAMPED, SUFFIX, PiReader, header_of, id_of, omp_directory, whole_file
+from amux.readers.pi import STAMPED, SUFFIX, PiReader, header_of, id_of, lies_below, omp_directory, whole_file
 
+PROFILE = re.compile(r"[/\\]profiles[/\\]([a-z0-9][a-z0-9._-]*)[/\\](?:agent[/\\])?sessions[/\\]")
 LOG = re.compile(r"\d+\..*\.log")
 LOG_LIMIT = 16 * 2**20
 """How much of a tool's output is worth reading back."""
@@ -145,9 +146,22 @@ class OmpReader(PiReader):
                 continue
             places += [os.path.join(folder, name + SUFFIX) for folder in said.folders]
             *above, folder, _ = re.split(r"[/\\]", "//" + (text_at(one, "outputPath") or ""))
-            for session in self.places_of(f"{above[-1]}/{folder}{SUFFIX}", said.path) if folder else ():
+            for session in self.places_of(f"{above[-1]}/{folder}{SUFFIX}", said.path) if folder.strip(".") else ():
                 places.append(os.path.join(artifacts(session), name + SUFFIX))
         return places
+
+    # Commands
+
+    def command(self, option: str, session: SessionSummary, model: str | None) -> list[str] | None:
+        found = super().command(option, session, model)
+        if found and (profile := PROFILE.search(session.path or "")):
+            return [found[0], "--profile", profile[1], *found[1:]]
+        return found
+
+    def target(self, session: SessionSummary) -> str | None:
+        """Ids are looked up in the program's own directories only."""
+        path = session.path or ""
+        return super().target(session) if lies_below(path, self.roots()) else session.path
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """pi, the coding agent (npm @mariozechner/pi-coding-agent up to 0.73, @earendil-works/pi-coding-agent since).
 
-A session is one file, `<agent directory>/sessions/--<cwd with / as "->--/<time>_<id>.jsonl`; the directory's name cannot be
-turned back into a path, the header has the cwd. The agent directory is ~/.pi/agent, or what PI_CODING_AGENT_DIR
+A session is one file, `<agent directory>/sessions/--<cwd, each "/" a "-">--/<time>_<id>.jsonl`; the directory's name cannot
+be turned back into a path, the header has the cwd. The agent directory is ~/.pi/agent, or what PI_CODING_AGENT_DIR
 (CODING_AGENT_DIR in 0.7) names. `sessionDir` in settings.json (0.63) and PI_CODING_AGENT_SESSION_DIR (0.71) move the
 sessions alone, and then they lie flat in one directory; 0.30.0 left them flat in the agent directory. The id is the header's:
 0.27 wrote another one into the file's name. Up to 0.87 nothing is written before the first answer.
@@ -15,7 +15,7 @@ below omp's own directories is omp's; anywhere else a file is omp's when a recor
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -61,7 +61,7 @@ class PiReader(Reader):
         """The directories that sessions alone were moved to."""
         settings = self.agent_directory() / "settings.json"
         named = [self.host.env.get("PI_CODING_AGENT_SESSION_DIR"), text_at(read_document(settings), "sessionDir")]
-        return [self.local(path) for path in named if path]
+        return [self.local(path) for path in named if path and "\0" not in path]
 
     def local(self, recorded: str) -> Path:
         """A path as it is found on this host: one below a home that is not here is looked for below this one."""
@@ -128,7 +128,7 @@ class PiReader(Reader):
         """Which agent wrote a file, pi or omp."""
         own = {"pi": [self.host.home / ".pi"], "omp": [omp_directory(self.host), self.host.data_home / "omp"]}
         for agent, directories in own.items():
-            if any(path.startswith(os.path.realpath(directory) + os.sep) for directory in directories):
+            if lies_below(path, directories):
                 return agent
         return "omp" if any(map(omp_wrote, (transcript.header, *transcript.entries))) else "pi"
 
@@ -165,14 +165,22 @@ class PiReader(Reader):
         return self.command("--fork", session, model)
 
     def command(self, option: str, session: SessionSummary, model: str | None) -> list[str] | None:
-        target = session.session_id if PLAIN_ID.fullmatch(session.session_id) else session.path
+        target = self.target(session)
         if not target or session.kind != "main":
             return None
         return [self.program, *(("--model", model) if model else ()), option, target]
 
+    def target(self, session: SessionSummary) -> str | None:
+        """What the program finds a session by: its id, or its file where the id could be taken for something else."""
+        return session.session_id if PLAIN_ID.fullmatch(session.session_id) else session.path
+
 
 def omp_directory(host: Host) -> Path:
     return host.home / (host.env.get("PI_CONFIG_DIR") or ".omp").lstrip("/")
+
+
+def lies_below(path: str, directories: Iterable[Path]) -> bool:
+    return any(path.startswith(os.path.realpath(directory) + os.sep) for directory in directories)
 
 
 def whole_file(path: str) -> SessionRef | None:

@@ -476,8 +476,11 @@ def test_the_parts_of_one_response_are_one_message(tmp_path, clock):
 
 
 def test_tools(tmp_path, clock):
-    """A result written twice, a failed call, a command the user ran; names come from the requests."""
-    requests = [{"toolCallId": id, "name": "bash", "arguments": {"command": id}} for id in ("good", "bad")]
+    """A result written twice, a failed call that never began, a command the user ran; names come from the requests."""
+    requests = [
+        {"toolCallId": "good", "name": "bash", "arguments": {"command": "true"}},
+        {"toolCallId": "bad", "name": "bash", "arguments": '{"command": "false"}'},
+    ]
     shell = {"toolCallId": "mine", "toolName": "bash", "arguments": {"command": "ls"}}
 
     def done(id: str, **result: Any) -> dict[str, Any]:
@@ -500,7 +503,7 @@ def test_tools(tmp_path, clock):
 
     good, bad = session.messages[1].tool_calls
     assert (good.output, good.duration_ms, good.is_error) == ("fine", 1000, False)
-    assert (bad.output, bad.is_error) == ("denied", True)
+    assert (bad.input, bad.output, bad.duration_ms, bad.is_error) == ({"command": "false"}, "denied", None, True)
     assert said(session, "tool") == ["fine", "denied", "app.py"]
     assert [m.tool_result.tool_name for m in session.messages if m.tool_result] == ["bash"] * 3
     assert [m.content for m in session.messages if m.event == "shell"] == ["ls"]

@@ -261,6 +261,24 @@ def test_masking_writes_the_history_again_and_cuts_the_output(home):
     assert [m.content for m in home.session().messages] == ["First", "One", "app.py"]
 
 
+def test_masking_in_place_keeps_the_first_output(home):
+    turns = [prompt("a", "First"), answer("b", "One", 10, toolCalls=[call("ls", "app.py", status="success")])]
+    masked = answer("b", "One", 10, toolCalls=[call("ls", "<tool_output_masked>", status="success")])
+    home.log(header(), *turns, snapshot(turns[0], masked))
+
+    assert home.session().messages[1].tool_calls[0].output == "app.py"
+
+
+def test_a_summary_is_told_by_its_place(home):
+    home.log(
+        header(), prompt("a", "First"), answer("b", "One", 10), snapshot(prompt("51", "So far")), prompt("c", "On")
+    )
+
+    told = [(m.event or m.role, m.content) for m in home.session().messages]
+
+    assert told == [("user", "First"), ("assistant", "One"), ("compaction", "So far"), ("user", "On")]
+
+
 def test_rewinding_to_an_unknown_message_drops_all_but_what_was_paid(home):
     home.log(header(), prompt("a", "First"), answer("b", "One", 10), {"$rewindTo": "gone"}, prompt("c", "Second"))
 
@@ -456,7 +474,7 @@ def imported(path, *messages, id=FORK_ID, at="12:00:00"):
     return [header(id, at), marker, *messages, snapshot(*messages)]
 
 
-PARENT = [prompt("a", "First"), answer("b", "One", 10)]
+PARENT = [prompt("a", "First"), answer("b", "One", 10), prompt("0", "Unanswered")]
 
 
 def test_an_import_is_a_fork_of_the_file_it_came_from(home):
@@ -470,8 +488,9 @@ def test_an_import_is_a_fork_of_the_file_it_came_from(home):
 
     assert session.forked_from == ID
     assert session.created_at.hour == 12
-    assert [m.content for m in session.messages if m.inherited] == ["First", "One"]
-    assert [m.event for m in session.messages] == [None, None, "branch", None, None]
+    assert [m.content for m in session.messages if m.inherited] == ["First", "One", "Unanswered"]
+    assert [m.event for m in session.messages] == [None, None, None, "branch", None, None]
+    assert [charge.claim for charge in session.charges] == ["copied", "unknown"]
     assert (session.cost.input_tokens, manager.total_cost(Query(agents=("gemini",))).input_tokens) == (20, 30)
 
 
@@ -483,6 +502,7 @@ def test_calls_of_a_vanished_parent_belong_to_its_first_import(home):
     listed = {one.session_id[:1]: one for one in home.manager.list(Query(agents=("gemini",)))}
 
     assert listed["2"].forked_from is None
+    assert not any(m.inherited for m in home.sessions()[FORK_ID].messages)
     assert (listed["2"].cost.input_tokens, listed["3"].cost.input_tokens) == (10, 0)
 
 
@@ -499,7 +519,7 @@ def test_an_import_of_a_compressed_session_begins_with_the_summary(home):
 
     session = home.session()
 
-    assert [m.event or m.role for m in session.messages] == ["compaction", "user", "assistant", "branch"]
+    assert [m.event or m.role for m in session.messages] == ["compaction", "user", "assistant", "user", "branch"]
     assert session.title == "First"
 
 

@@ -264,6 +264,17 @@ def test_left_over_rewrites_are_no_sessions(write, sessions):
     assert sessions() == {}
 
 
+def test_a_session_is_resumed_where_the_program_finds_it(write, sessions, tmp_path):
+    (tmp_path / ".omp/agent/custom-session-files").mkdir(parents=True)
+    file = write("kept/work.jsonl", slot(""), header("kept"), *turn(1))
+    (tmp_path / ".omp/agent/custom-session-files/0123").write_text(str(file))
+    write(".omp/profiles/work/agent/sessions/-/2026-11-18T06-00-00-000Z_p.jsonl", slot(""), header("p"), *turn(1))
+    found = sessions()
+    with open_reader("omp", Host(tmp_path, {})) as reader:
+        assert reader.resume_command(found["kept"], None) == ["omp", "--resume", str(file)]
+        assert reader.resume_command(found["p"], None) == ["omp", "--profile", "work", "--resume", "p"]
+
+
 def test_sub_agents_cannot_be_resumed(write, sessions, tmp_path):
     write(f"{MAIN}.jsonl", header("main"), *turn(1))
     write(f"{MAIN}/Scout.jsonl", header("scout", 3), *turn(4))

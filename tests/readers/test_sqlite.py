@@ -89,7 +89,7 @@ def test_reads_while_another_program_writes_and_checkpoints(tmp_path, checkpoint
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
         try:
             assert writer.stdout.readline() == b"ready\n"
-            seen = [*snapshots(busy, seconds=2.5)]
+            seen = [*snapshots(busy, seconds=2)]
             assert (count(tmp_path / "idle.db"), count(tmp_path / "killed.db")) == (100, 100)
         finally:
             writer.kill()

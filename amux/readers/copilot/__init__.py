@@ -73,7 +73,7 @@ class CopilotReader(Reader):
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.path.endswith(".json"):
-            return legacy.session(self.agent, ref)
+            return legacy.sessions(self.agent, ref)
         workspace, index = ref.files
         state = os.path.dirname(os.path.dirname(workspace))
         return transcript.sessions(

@@ -13,11 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from amux.model import Attachment, Json, Message, ToolCall, ToolResult
-from amux.readers._json import Record, at, list_at, text_at
+from amux.readers._json import Record, at, decoded, list_at, text_at
 from amux.readers.copilot import legacy
 from amux.readers.copilot.events import Event
 
 TAG = re.compile(r"</?[a-z][a-z_-]*>")
+CHOSEN = {"session.start": "selectedModel", "session.resume": "selectedModel", "session.model_change": "newModel"}
+"""Which field of an event names the model that is used from then on."""
 NOTES = {
     "session.info": "info",
     "session.warning": "warning",
@@ -83,10 +85,10 @@ class Conversation:
 
     def hear(self, event: Event) -> None:
         match event.kind:
-            case "session.start" | "session.resume":
-                self.model = text_at(event.data, "selectedModel") or self.model
-            case "session.model_change":
-                self.model = text_at(event.data, "newModel") or self.model
+            case kind if kind in CHOSEN:
+                self.model = text_at(event.data, CHOSEN[kind]) or self.model
+            case "subagent.started" | "subagent.configured" if self.subagent:
+                self.model = text_at(event.data, "model") or self.model
             case "session.shutdown":
                 self.model = self.model or text_at(event.data, "currentModel")
             case "session.import_legacy":
@@ -118,7 +120,7 @@ class Conversation:
         last.thoughts += [text] if (text := text_at(data, "reasoningText")) else []
         for request in list_at(data, "toolRequests"):
             if id := text_at(request, "toolCallId"):
-                self.calls[id] = Call(id, text_at(request, "name") or "", at(request, "arguments"), event.time)
+                self.calls[id] = Call(id, text_at(request, "name") or "", arguments(request))
                 last.calls.append(self.calls[id])
 
     def asked_for(self, event: Event) -> None:
@@ -126,7 +128,7 @@ class Conversation:
         name, given = text_at(event.data, "toolName") or "", event.data.get("arguments")
         self.spoken.append(Message("system", text_at(given, "command") or name, event.time, event="shell"))
         if id := text_at(event.data, "toolCallId"):
-            self.calls[id] = Call(id, name, given, event.time)
+            self.calls[id] = Call(id, name, given)
 
     def started(self, event: Event) -> None:
         if id := text_at(event.data, "toolCallId"):
@@ -190,6 +192,15 @@ def said(event: Event, *, subagent: bool) -> Iterator[Message]:
     attached = tuple(attachment(one) for one in list_at(event.data, "attachments") if isinstance(one, dict))
     if text or attached:
         yield Message("user", text, event.time, attachments=attached)
+
+
+def arguments(request: Json) -> Json:
+    """What a tool was given: an object, which some versions write as text."""
+    given = at(request, "arguments")
+    if isinstance(given, str) and at(request, "type") != "custom":
+        read = decoded(given)
+        return given if read is None else read
+    return given
 
 
 def attachment(given: Record) -> Attachment:

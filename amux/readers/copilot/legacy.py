@@ -49,7 +49,7 @@ def unwrapped(text: str) -> str:
     return text
 
 
-def session(agent: str, ref: SessionRef) -> list[Session]:
+def sessions(agent: str, ref: SessionRef) -> list[Session]:
     whole = document(ref.path)
     if not isinstance(whole, dict | list):
         raise UnreadableSession(ref.path, "it is no JSON document")

@@ -53,6 +53,10 @@ class Place:
     forked_from: str | None = None
     unsure: bool = False
 
+    @property
+    def related(self) -> bool:
+        return self.parent_id is not None or self.forked_from is not None
+
 
 class Store:
     """One database. `prefix` is what its refs' keys begin with."""
