@@ -199,9 +199,9 @@ _COOKIE = re.compile(r"(?P<lead>(?<![^\s;])(?P<name>[^\s=;]{1,128}+)=)(?P<value>
 _COOKIE_ATTRIBUTE = re.compile(r"(?i:path|domain|expires|max-age|samesite|version|priority)$")
 _COOKIE_OF_SESSION = re.compile(r"(?i:sess|sid|token|auth|jwt|csrf|xsrf|secret|login|remember|key|ticket)")
 
-_SECRET_WORDS = "passphrase password passcode passwort passwd pass pwd secret token credential auth key"
+_TELLING_WORDS = "passphrase password passcode passwort passwd pass pwd secret token credential auth key"
 # In the three ways people write names; a pattern that ignores case would not skip to the next likely place.
-_SPELLED = "|".join(spelled for word in _SECRET_WORDS.split() for spelled in (word, word.title(), word.upper()))
+_SPELLED = "|".join(spelled for word in _TELLING_WORDS.split() for spelled in (word, word.title(), word.upper()))
 _NAME = (
     f"(?P<name>{_SPELLED})"
     r"(?i:[_-]?(?:base|value|prod|production|staging|dev|test|live|old|new)|_?v?\d{1,3})?"  # -1 ends a placeholder

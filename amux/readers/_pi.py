@@ -435,6 +435,8 @@ def session(
         "cwd": text_at(transcript.header, "cwd"),
         "model": models[-1][1] if models else None,
     }
+    if known.get("forked_from") == session_id:
+        known["forked_from"] = None
     found = _base.session(agent, session_id, said.messages, path=path, charges=calls, **{**told, **known})
     # A fork's model is the one of its own calls, however many it copied.
     own = _base.models_of([call for call in calls if call.claim != "copied"], ())

@@ -193,6 +193,10 @@ class OmpConversation(Conversation):
             else:
                 yield said
 
+    def note(self, message: Record, record: Record) -> Iterator[Message]:
+        report = message.get("customType") == "async-result"  # of a sub-agent that ran in the background
+        return super().note({**message, "display": True} if report else message, record)
+
     def output(self, message: Record) -> str:
         """The whole output where the session has only its ends: a fork may have another file of that name."""
         shortened = dict_at(message, "details", "meta", "truncation")

@@ -738,6 +738,10 @@ def test_what_is_no_session_is_passed_over(tmp_path, clock):
         (state / name).mkdir(parents=True)
     (state / ONE / "workspace.yaml").write_text("id: x")
     os.mkfifo(state / TWO / "events.jsonl")
+    (state / "loop").symlink_to("loop")
+    no_text = Path(os.fsdecode(os.fsencode(state) + b"/\xff"))
+    no_text.mkdir()
+    (no_text / "events.jsonl").write_bytes(lines(clock.start("x"), clock.said("In a directory whose name is no text")))
     (state / THREE / "events.jsonl").write_bytes(lines(clock.start(THREE)))
 
     assert read(tmp_path, COPILOT_HOME=str(tmp_path / "moved")) == {}

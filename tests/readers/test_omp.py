@@ -184,6 +184,15 @@ def test_what_an_agent_wrote_is_a_prompt_to_a_sub_agent_only(write, sessions):
     assert [message.role for message in found["scout"].messages] == ["user", "assistant"]
 
 
+def test_a_report_from_the_background_is_told_of(write, sessions):
+    report = entry("r", "a2", 3, "custom_message", customType="async-result", content="Scout is done", display=False)
+    write(f"{MAIN}.jsonl", header("main"), *turn(1), report)
+
+    last = sessions()["main"].messages[-1]
+
+    assert (last.role, last.content, last.event) == ("system", "Scout is done", "notification")
+
+
 # Tools
 
 

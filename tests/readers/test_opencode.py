@@ -357,7 +357,7 @@ def test_each_session_is_read_from_its_latest_generation(store):
 
 def test_sessions_that_were_never_imported_are_listed_with_the_others(store):
     store.files("ses_old", 0)
-    store.files("ses_older", 0, where="project/w/storage")
+    store.files("ses_older", 5, where="project/w/storage")
     store.session("ses_new", 10)
     store.turn("ses_new", 11, "New")
 
@@ -729,14 +729,14 @@ def fill(store: Store, sessions: int) -> None:
         for number in range(sessions):
             own = (f"ses_{number:04}", "p", None, "/w", f"Title {number}", "1.18.33", None, None, START, START, None)
             db.execute(f"insert into session values ({', '.join('?' * len(own))})", own)
-            id = f"msg_{number:04}"
+            id = f"msg_f{number:04}"
             db.execute(
                 "insert into message values (?, ?, ?, ?, ?)",
                 (id, own[0], START, START, json.dumps(assistant(0, number))),
             )
             part = json.dumps(text(f"Answer {number}"))
             db.execute(
-                "insert into part values (?, ?, ?, ?, ?, ?)", (f"prt_{number:04}", id, own[0], START, START, part)
+                "insert into part values (?, ?, ?, ?, ?, ?)", (f"prt_f{number:04}", id, own[0], START, START, part)
             )
         db.execute("commit")
 
@@ -779,12 +779,12 @@ def test_a_warm_list_reads_no_messages(store):
 @pytest.mark.parametrize(
     "change",
     [
-        'update part set data = \'{"type":"text","text":"Answer in full"}\', time_updated = time_updated + 1 where id = \'prt_0001\'',
-        "update message set time_updated = time_updated + 1 where id = 'msg_0001'",
+        'update part set data = \'{"type":"text","text":"Answer in full"}\', time_updated = time_updated + 1 where id = \'prt_f0001\'',
+        "update message set time_updated = time_updated + 1 where id = 'msg_f0001'",
         "update session set title = 'Renamed' where id = 'ses_0001'",
         "update session set time_archived = 5 where id = 'ses_0001'",
-        "update session set revert = '{\"messageID\":\"msg_0001\"}' where id = 'ses_0001'",
-        "delete from part where id = 'prt_0001'",
+        "update session set revert = '{\"messageID\":\"msg_f0001\"}' where id = 'ses_0001'",
+        "delete from part where id = 'prt_f0001'",
     ],
     ids=["a part was completed", "a message was completed", "renamed", "archived", "reverted", "a part was removed"],
 )

@@ -101,7 +101,7 @@ def test_a_call_is_one_call_in_a_version_1_file_and_in_a_migrated_fork_of_it(wri
     link = "/home/someone/.pi/agent/sessions/--home-dev-shop--/2026-11-18T06-00-00-000Z_name.jsonl"
     own = [said("n1", "m2", 61, "user", "Else"), answer("n2", "n1", 62, "Done", 7)]
     fork = header("fork", 60, branchedFrom=link)
-    write(f"{STORE}/2026-11-18T06-01-00-000Z_fork.jsonl", fork, *turn(1, id="m"), *own)
+    write(".pi/agent/sessions/--elsewhere--/2026-11-18T06-01-00-000Z_fork.jsonl", fork, *turn(1, id="m"), *own)
 
     found = sessions()
 
@@ -129,6 +129,7 @@ def test_two_forks_of_a_parent_that_is_gone_count_its_calls_once(write, sessions
     found = sessions()
 
     assert {one.forked_from for one in found.values()} == {"gone"}
+    assert [message.inherited for message in found["one"].messages] == [True, True, False, False]
     assert [found[id].cost.input_tokens for id in ("one", "two")] == [101, 2]
 
 
@@ -267,12 +268,14 @@ def test_what_extensions_keep_below_is_no_session(write, sessions):
     assert sessions() == {}
 
 
-def test_a_copy_in_another_directory_is_the_same_session(write, sessions):
+def test_a_copy_in_another_directory_is_the_same_session(write, sessions, tmp_path):
     more = [said("a3", "a2", 3, "user", "More")]
     write(f"{STORE}/2026-11-18T06-00-00-000Z_x.jsonl", header("x"), *turn(1))
     write(".pi/agent/sessions/--elsewhere--/2026-11-18T06-00-00-000Z_x.jsonl", header("x"), *turn(1), *more)
 
     assert texts(sessions()["x"], "user") == ["Hello", "More"]
+    with open_reader("pi", Host(tmp_path, {})) as reader:
+        assert len(list(reader.refs())) == 1
 
 
 def test_a_shared_directory_is_told_apart_by_its_records(write, sessions):

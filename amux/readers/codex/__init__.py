@@ -59,7 +59,9 @@ class CodexReader(Reader):
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         """The records of all the thread's files, the oldest file's first."""
         read = [rollout.raw(path) for path in sorted((*ref.files, ref.path))]
-        return read[0] if len(read) == 1 else [record for records in read for record in records]
+        if len(read) == 1:
+            return read[0]
+        return [record for found in read for record in (found if isinstance(found, list) else [found])]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         return self.command("resume", session, model)

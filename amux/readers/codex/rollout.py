@@ -46,7 +46,7 @@ def lines(path: str) -> list[Line]:
         found = list(unpacked(path) if path.endswith(PACKED) else located(path))
     if not found:
         raise UnreadableSession(path, "there is no record in it")
-    return [line for offset, record in found for line in lines_of(record, offset)]
+    return [line for offset, record in found if (line := line_of(record, offset))]
 
 
 def raw(path: str) -> Any:
@@ -56,20 +56,21 @@ def raw(path: str) -> Any:
     return [record for _, record in (unpacked(path) if path.endswith(PACKED) else located(path))]
 
 
-def lines_of(record: Record, offset: int) -> Iterator[Line]:
+def line_of(record: Record, offset: int) -> Line | None:
+    """A record of any version as a line; None: it is of no known kind."""
     kind, payload, time = record.get("type"), record.get("payload"), text_at(record, "timestamp")
     if isinstance(kind, str) and isinstance(payload, dict):
-        marked = at(record, "metadata", "compaction_output") is True
-        yield Line(kind, payload, time, int_at(record, "ordinal"), offset, marked)
-    elif isinstance(record.get("message"), dict):
-        yield Line(ITEM, record["message"], time, offset=offset)
-    elif text_at(record, "role") or (isinstance(kind, str) and kind.endswith(("reasoning", "_call", "_output"))):
-        yield Line(ITEM, record, time, offset=offset)
-    elif record.get("record_type") == "state":
-        # Written before and after the items of each call.
-        yield Line(BREAK, {}, offset=offset)
-    elif kind is None and text_at(record, "id"):
-        yield Line(META, record, time, offset=offset)
+        summary = at(record, "metadata", "compaction_output") is True
+        return Line(kind, payload, time, int_at(record, "ordinal"), offset, summary)
+    if isinstance(record.get("message"), dict):
+        return Line(ITEM, record["message"], time, offset=offset)
+    if text_at(record, "role") or (isinstance(kind, str) and kind.endswith(("reasoning", "_call", "_output"))):
+        return Line(ITEM, record, time, offset=offset)
+    if record.get("record_type") == "state":
+        return Line(BREAK, {}, offset=offset)  # stands before and after the items of each call
+    if kind is None and text_at(record, "id"):
+        return Line(META, record, time, offset=offset)
+    return None
 
 
 # One JSON document

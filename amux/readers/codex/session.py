@@ -72,21 +72,21 @@ def session(
     first, active = parts[0], told.parts[-1]
     header, id = first.header, first.thread
     times = [line.time for part in parts for line in part.lines if line.time]
-    parent = spawned_by(header, id, known)
+    subagent = is_subagent(header)
     return _base.session(
         agent,
         id,
         messages,
         path=active.rollout.path,
-        title=known.name or (first_own_prompt(messages) if parent else None),
+        title=known.name or (first_own_prompt(messages) if subagent else None),
         charges=charges,
         created_at=first.created,
         updated_at=when(max(times, default=None)),
         began=when(times[0]) if times else first.created,
         model=told.conversation.model,
         archived=active.rollout.archived or known.archived,
-        kind="subagent" if is_subagent(header) else "main",
-        parent_id=parent,
+        kind="subagent" if subagent else "main",
+        parent_id=spawned_by(header, id, known) if subagent else None,
         forked_from=forked_from(parts),
         based_on=tuple(sorted(bases(told, parts) - {ref.key})),
         usage_recorded=usage_recorded(parts, messages, charges),
@@ -125,8 +125,6 @@ def is_subagent(header: Record) -> bool:
 
 def spawned_by(header: Record, id: str, known: Known) -> str | None:
     """The main thread a sub-agent belongs to, where its header names that one, else the thread that spawned it."""
-    if not is_subagent(header):
-        return None
     main = text_at(header, "session_id")
     return (
         (main if main != id else None)

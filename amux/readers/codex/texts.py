@@ -22,6 +22,10 @@ INJECTED = (
     "<startup_context>",
     "<hook_prompt",
     "<user_action>",
+    "Current working directory: ",
+    "Warning: apply_patch was requested via ",
+    "Warning: The maximum number of unified exec processes",
+    "Warning: Your account was flagged",
     "Another language model started to solve this problem",
     "You were originally given instructions from a user over one or more turns",
 )
@@ -37,7 +41,7 @@ CWD = re.compile(r"<cwd>(.+?)</cwd>|^Current working directory: (.+)$", re.MULTI
 EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 WALL_TIME = re.compile(r"^Wall time: (\d+(?:\.\d+)?) seconds", re.MULTILINE)
 HEADER_LENGTH = 2000
-"""The lines before a command's output hold the command itself."""
+"""How far the lines are looked for that stand before a command's output; one of them may repeat the command."""
 
 
 def parts(content: Any) -> list[Any]:
@@ -116,7 +120,8 @@ def spoken_parts(payload: Record) -> Iterator[tuple[str, bool | None]]:
 def is_typed(text: str, twins: dict[str, str]) -> bool:
     if squeezed(text) in twins:
         return True
-    return not text.startswith(INJECTED) and not (twins and text.startswith(UNTWINNED))
+    start = text.lstrip()
+    return not start.startswith(INJECTED) and not (twins and start.startswith(UNTWINNED))
 
 
 def event_of(text: str) -> tuple[str, str] | None:
@@ -126,7 +131,7 @@ def event_of(text: str) -> tuple[str, str] | None:
 
 
 def cwd_in(text: str) -> str | None:
-    found = CWD.search(text) if text.startswith("<environment_context>") else None
+    found = CWD.search(text) if text.lstrip().startswith(INJECTED) else None
     return (found[1] or found[2]).strip() if found else None
 
 
@@ -151,11 +156,9 @@ def outcome(output: Any) -> Outcome:
         return Outcome(joined(content), failed, None, attachments(content))
     if not isinstance(output, str):
         return Outcome(joined(output), None, None, attachments(output))
-    if output.startswith("{") and isinstance(found := decoded(output), dict) and "metadata" in found:
-        seconds = at(found, "metadata", "duration_seconds")
-        return Outcome(
-            text_at(found, "output") or "", exit_failed(at(found, "metadata", "exit_code")), milliseconds(seconds)
-        )
+    if output.startswith('{"output":') and isinstance(text := at(found := decoded(output), "output"), str):
+        told = at(found, "metadata")
+        return Outcome(text, exit_failed(at(told, "exit_code")), milliseconds(at(told, "duration_seconds")))
     head, _, _ = output[:HEADER_LENGTH].partition("\nOutput:")
     code, wall = EXIT_CODE.search(head), WALL_TIME.search(head)
     return Outcome(output, code[1] != "0" if code else None, milliseconds(float(wall[1])) if wall else None)

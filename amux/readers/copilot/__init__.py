@@ -60,10 +60,10 @@ class CopilotReader(Reader):
     def state_refs(self, home: Path) -> Iterator[SessionRef]:
         """The sessions kept as events, by names alone; one that was moved into its directory comes before its flat file."""
         index = str(home / INDEX)
-        listed = [entry for entry in entries(home / STATE) if not entry.name.startswith(".")]
-        directories = [(entry.name, f"{entry.path}/events.jsonl") for entry in listed if entry.is_dir()]
-        flat = [(entry.name.removesuffix(".jsonl"), entry.path) for entry in listed if entry.name.endswith(".jsonl")]
-        versions = self.stores.versions(index) if directories else {}
+        listed = list(named(home / STATE))
+        directories = [(name, f"{path}/events.jsonl") for name, path in listed]
+        flat = [(name.removesuffix(".jsonl"), path) for name, path in listed if name.endswith(".jsonl")]
+        versions = self.stores.versions(index) if listed else {}
         for key, path in (*directories, *flat):
             ref = file_ref(key, path, f"{home}/{STATE}/{key}/workspace.yaml")
             if ref and holds_something(path):
@@ -93,6 +93,13 @@ class CopilotReader(Reader):
         return [self.program, *(("--model", model) if model else ()), f"--resume={session.session_id}"]
 
 
+def named(directory: Path) -> Iterator[tuple[str, str]]:
+    """Name and path of what may be a session; a name that is no text cannot be an id."""
+    for entry in entries(directory):
+        if entry.name.isprintable() and not entry.name.startswith("."):
+            yield entry.name, entry.path
+
+
 def holds_something(path: str) -> bool:
     found = stamp(path)
     return found is not None and found[1] > 0
@@ -101,10 +108,10 @@ def holds_something(path: str) -> bool:
 def document_refs(directory: Path) -> Iterator[SessionRef]:
     """Sessions of one document each; of several of one session the newest."""
     newest: dict[str, tuple[int, str]] = {}
-    for entry in entries(directory):
-        if entry.name.endswith(".json"):
-            key, number = legacy.identity(entry.path)
-            newest[key] = max((number, entry.path), newest.get(key, (-1, "")))
+    for name, path in named(directory):
+        if name.endswith(".json"):
+            key, number = legacy.identity(name)
+            newest[key] = max((number, path), newest.get(key, (-1, "")))
     for key, (_, path) in newest.items():
         ref = file_ref(key, path)
         if ref and ref.size:

@@ -6,7 +6,6 @@ plain list of messages, as older descriptions of the agent have them under `gith
 None of them records tokens.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -31,9 +30,8 @@ ROLES: dict[str, Role] = {
 }
 
 
-def identity(path: str) -> tuple[str, int]:
+def identity(name: str) -> tuple[str, int]:
     """The session a document is of, and which of several is the newest, by its name."""
-    name = os.path.basename(path)
     if found := NAME.fullmatch(name):
         return found[1], int(found[2][:18])
     return name.removesuffix(".json"), 0

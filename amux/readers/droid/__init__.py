@@ -27,7 +27,7 @@ from amux.model import Charge, Json, Message, Session, SessionSummary, Usage
 from amux.readers import _base
 from amux.readers._base import Reader, SessionRef, entries, file_ref, stamp
 from amux.readers._json import Record, at, dict_at, document, int_at, list_at, records, text_at, time_at
-from amux.readers.droid.transcript import answered, blocks, conversation, spoken, typed
+from amux.readers.droid.transcript import answered, blocks, conversation, hidden, spoken, typed
 
 ID = re.compile(r"\w[\w.-]*", re.ASCII)
 PWD = re.compile(r"^% pwd\r?\n(\S.*)$", re.MULTILINE)
@@ -169,8 +169,15 @@ def inherited_lines(log: Log, parent: str | None) -> int:
         return ids.index(last) + 1
     if last:  # that line was lost: the one after it still names it
         return next((place for place, id in enumerate(ids) if log.lines[id].get("parentId") == last), 0)
-    shared = read_log(parent).lines if parent and stamp(parent) else {}
+    shared = ids_in(parent) if parent else frozenset()
     return max((place for place, id in enumerate(ids, 1) if id in shared), default=0)
+
+
+def ids_in(path: str) -> frozenset[str]:
+    try:
+        return frozenset(read_log(path).lines) if stamp(path) else frozenset()
+    except UnreadableSession:
+        return frozenset()
 
 
 def family(log: Log) -> dict[str, Any]:
@@ -223,7 +230,7 @@ def charges_of(session_id: str, log: Log, own: Sequence[Record], parent: str | N
     """One charge for all calls of the session; none when its settings do not tell, or tell of nothing."""
     if not isinstance(log.settings.get("tokenUsage"), dict):
         return []
-    compacted = next(iter(log.lines.values()), {}).get("type") == "compaction_state"
+    compacted = next((record for record in log.lines.values() if not hidden(record)), {}).get("summaryText")
     usage = usage_of(log.settings, settings_of(parent) if parent and compacted else {})
     answers = [record for record in own if answered(record)]
     if not answers and not any(

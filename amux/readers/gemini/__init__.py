@@ -5,14 +5,14 @@ session lies in `tmp/<project>/chats/session-<UTC minute>-<first 8 of its id>`: 
 with milliseconds for the minute where it was imported. `<project>` is the sha256 of the cwd up to 0.28, then a slug.
 
 One session may be in several files. The first start of a slug version copies the hash directory; resuming a `.json`
-writes a `.jsonl` beside it; resuming a `.jsonl` in a later minute leaves a stub of that minute; up to about 0.2x a
-compression went on in a new file. The id is only inside, so files are put together by its first 8 characters, and two
-ids that share these are told apart when they are read.
+writes a `.jsonl` beside it; resuming a `.jsonl` in a later minute leaves a stub of that minute. The id is only inside,
+so files are put together by its first 8 characters, and two ids that share these are told apart when they are read.
 
-Sub-agents are `chats/<session>/<id>.jsonl` since 0.37. Before, their files lay among the others with the id of the
-session that started them, from 0.31 with `kind: "subagent"`. No sessions: `logs.json`, `checkpoint-*.json`, `logs/`,
-`checkpoints/`, `tool-outputs/`, `memory/`, `history/`, `chats/*.unreadable-*` and `*.tmp-*`, and whatever lies beside
-`tmp/`. `~/.gemini/sessions/<id>.jsonl` is in documents, no release wrote it; it is read where it is found.
+Sub-agents are `chats/<session>/<id>.jsonl` since 0.37, in 0.40 with an id of six characters. Before, their files lay
+among the others with the id of the session that started them, from 0.31 with `kind: "subagent"`. No sessions:
+`logs.json`, `checkpoint-*.json`, `logs/`, `checkpoints/`, `tool-outputs/`, `memory/`, `history/`,
+`chats/*.unreadable-*` and `*.tmp-*`, and whatever lies beside `tmp/`. `~/.gemini/sessions/<id>.jsonl` is in documents,
+no release wrote it; it is read where it is found.
 """
 
 import os

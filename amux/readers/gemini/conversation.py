@@ -84,16 +84,17 @@ def is_summary(line: Record, following: Record) -> bool:
 
 def said(line: Record, *, summary: bool) -> Iterator[Message]:
     text, time = prompt_of(line), time_at(line, "timestamp")
-    event = (
-        "compaction" if summary else next((event for begin, event in EVENTS if text.lstrip().startswith(begin)), None)
-    )
-    if event:
+    if event := "compaction" if summary else event_of(text):
         yield Message("system", text.strip(), time, event=event)
         return
     prompt = typed(line, text)
     attached = () if responses_of(line.get("content")) else tuple(attachments(line.get("content")))
     if prompt.strip() or (attached and not text):
         yield Message("user", prompt, time, attachments=attached)
+
+
+def event_of(text: str) -> str | None:
+    return next((event for begin, event in EVENTS if text.lstrip().startswith(begin)), None)
 
 
 def typed(line: Record, text: str) -> str:

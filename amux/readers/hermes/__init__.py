@@ -160,7 +160,7 @@ class HermesReader(Reader):
                 return None
             ids = index.chosen(words, asked.holders)
         sessions = [session for ref in self.file_refs(home, known) for session in self.read(ref)]
-        return ids | index.chosen(words, lambda term: {one.session_id for one in sessions if probe.session_holds(one, term)})
+        return ids | index.chosen(words, lambda term: {one.session_id for one in sessions if probe.holds(one, term)})
 
     # Going on
 

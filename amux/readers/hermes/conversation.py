@@ -23,7 +23,11 @@ def read(agent: str, store: Store, newest: str) -> Sequence[Session]:
     said = lines(records)
     place = settled(store, chain[0], said)
     rows = [store.sessions[id] for id in chain]
-    charges = [charge for row in rows for charge in usage.charges(row, store.used.get(str(row["id"]), ()), last_time([row], records))]
+    charges = [
+        charge
+        for row in rows
+        for charge in usage.charges(row, store.used.get(str(row["id"]), ()), last_time([row], records))
+    ]
     found = messages(said)
     if not found and not charges:
         return []

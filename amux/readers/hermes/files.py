@@ -105,7 +105,7 @@ def raw_legacy(ref: SessionRef) -> Json:
 def parted(found: Json) -> tuple[Record, list[Record]]:
     """What a file says of the session, and its messages as records of the database."""
     if isinstance(found, list):
-        told = next((one for one in found if one.get("role") == "session_meta"), {})
+        told: Record = next((one for one in found if one.get("role") == "session_meta"), {})
         return told, list(map(record, found))
     told = dict_at(found)
     return told, [record(one) for one in list_at(told, "messages") if isinstance(one, dict)]

@@ -11,10 +11,12 @@ whose tokenizer no other program has.
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from amux.model import Message, Session
+from amux.model import Session
+from amux.readers import _base
+from amux.readers._json import text_at
 from amux.readers._sqlite import columns
 from amux.readers.hermes.store import MESSAGE, Store
 from amux.readers.hermes.transcript import lines, messages
@@ -27,6 +29,7 @@ TRIGRAM = 3
 GAPS = "select 1 from state_meta where key in ('fts_rebuild_high_water', 'fts_rebuild_progress', 'fts_stale')"
 STORED = ("content", "tool_name", "tool_calls")
 UNSEEN = ("reasoning", "reasoning_content")
+"""The columns that the index holds, and those that it does not."""
 
 
 class Probe:
@@ -72,7 +75,9 @@ class Index:
     def titles(self) -> dict[str, str]:
         rows = self.store.sessions
         shown = {newest: [text_at(rows[id], "title") for id in chain] for newest, chain in self.store.chains.items()}
-        return {newest: spaced(title) for newest, given in shown.items() if (title := next(filter(None, given[::-1]), None))}
+        return {
+            newest: spaced(title) for newest, given in shown.items() if (title := next(filter(None, given[::-1]), None))
+        }
 
     def holders(self, term: Term) -> set[str]:
         """The conversations, by the ids they are listed under, that hold a term."""
@@ -105,14 +110,46 @@ class Index:
         if run := max(RUN.findall(term.text), key=len, default=""):
             yield from self.run_conditions(run)
         elif TOKEN.search(term.text):
-            yield matching("messages_fts"), [quoted(term.text) + ("" if term.phrase else "*")]
-            yield self.like(("reasoning", "reasoning_content", "content", "tool_calls"), patterns(term.text), "role <> 'user'")
+            yield f"id in ({matching('messages_fts')})", [quoted(term.text) + ("" if term.phrase else "*")]
+            yield self.like((*UNSEEN, "tool_calls"), forms(term.text))
+            condition, values = self.like(("content",), forms(term.text))
+            yield f"role = 'tool' and ({condition})", values
 
     def run_conditions(self, run: str) -> Iterator[tuple[str, list[str]]]:
-        """Where characters of a script without blanks follow each other: they are one long word of `messages_fts`."""
+        """For characters of a script without blanks: those that follow each other are one long word of `messages_fts`."""
         layout = columns(self.store.db, "messages_fts_trigram") if len(run) >= TRIGRAM else frozenset()
         if layout:
-            yield matching("messages_fts_trigram"), [quoted(run)]
-        unknown = ("reasoning", "reasoning_content") if layout == {"content"} else TEXTS
-        yield self.like(unknown, [run])
+            yield f"id in ({matching('messages_fts_trigram')})", [quoted(run)]
+        yield self.like(UNSEEN if layout == {"content"} else (*UNSEEN, *STORED), [run])
         yield self.like(("content", "tool_calls"), [escaped(run)])
+
+    def like(self, names: Iterable[str], parts: Sequence[str]) -> tuple[str, list[str]]:
+        """The condition that one of the parts stands in one of the columns; `like` sees nothing after a NUL byte."""
+        known = [name for name in names if name in self.store.columns["messages"]]
+        conditions = [f"{name} like ? escape '|'" for name in known for _ in parts]
+        conditions += ["(content <> '' and length(content) = 0)"] if "content" in known else []
+        return " or ".join(conditions) or "0", [f"%{part}%" for _ in known for part in parts]
+
+
+def matching(table: str) -> str:
+    return f"select rowid from {table} where {table} match ?"
+
+
+def quoted(text: str) -> str:
+    """As one phrase, so that nothing a person types is an operator."""
+    return '"' + text.replace('"', " ").replace("\0", " ") + '"'
+
+
+def forms(text: str) -> list[str]:
+    """What a text that holds the words surely has in it: of a word, the letters that are neither folded nor escaped."""
+    plain = max(ASCII.findall(text), key=len, default="")
+    if len(plain) > 1:
+        return [plain]
+    word = max(TOKEN.findall(text), key=len)
+    spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
+    return list(dict.fromkeys((*spelled, *map(escaped, spelled))))
+
+
+def escaped(text: str) -> str:
+    """The text as JSON that holds only ASCII has it."""
+    return json.dumps(text)[1:-1]

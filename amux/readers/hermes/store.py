@@ -16,26 +16,12 @@ from hashlib import blake2b
 from typing import Any
 
 from amux.errors import UnreadableSession
-from amux.model import Json, Kind
+from amux.model import Kind
 from amux.readers._base import SessionRef
 from amux.readers._json import Record, decoded, text_at
-from amux.readers._sqlite import columns, database_stamp, rows
-from amux.readers.hermes import usage
+from amux.readers._sqlite import database_stamp
+from amux.readers.hermes.database import Database, number
 
-ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged database raises: the message of an error may quote bytes that are no text."""
-SESSION = (
-    *("id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason", "title"),
-    *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count"),
-    *("billing_provider", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cwd", "git_branch", "message_count"),
-    *("rewind_count", "archived", "hidden", "last_activity_at", "system_prompt_hash"),
-)
-MESSAGE = (
-    *("id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp", "finish_reason"),
-    *("reasoning", "reasoning_content", "observed", "active", "compacted", "_compressed_summary", "display_kind"),
-)
-USAGE = (*("session_id", *usage.ROUTE), *usage.COUNTERS, "estimated_cost_usd", "actual_cost_usd", "cost_status", "last_seen")
-TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
 MESSAGE_BYTES = 2048
 """About what reading a message takes."""
 RACE = 10.0
@@ -58,56 +44,12 @@ class Place:
         return self.parent_id is not None or self.forked_from is not None
 
 
-class Store:
-    """One database. `prefix` is what its refs' keys begin with."""
+class Store(Database):
+    """A database and what its sessions are to each other; `prefix` is what the keys of its refs begin with."""
 
     def __init__(self, path: str, prefix: str, db: sqlite3.Connection) -> None:
-        self.path = path
+        super().__init__(path, db)
         self.prefix = prefix
-        self.db = db
-        self.damage: Exception | None = None
-        self.columns = {table: columns(db, table) for table in TABLES}
-
-    # One query for each table
-
-    def select(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> Iterator[Record]:
-        """Rows of a table with those of the columns it has, as far as damage lets them be read."""
-        known = ", ".join(quoted(name) for name in wanted if name in self.columns[table])
-        if not known:
-            return
-        try:
-            yield from rows(self.db, f"select {known} from {table} {condition}", values)
-        except ERRORS as error:
-            self.damage = error
-
-    @cached_property
-    def sessions(self) -> dict[str, Record]:
-        found = {str(row["id"]): row for row in self.select("sessions", SESSION) if row.get("id") is not None}
-        for id in self.held:
-            found.setdefault(id, {"id": id})  # messages whose session could not be written
-        return found
-
-    @cached_property
-    def held(self) -> dict[str, tuple[Any, ...]]:
-        """For each session how many messages it has, the last one's number, and how many are live: all in an index."""
-        if not self.columns["messages"] >= {"id", "session_id"}:
-            return {}
-        live = "sum(active)" if "active" in self.columns["messages"] else "0"
-        try:
-            found = self.db.execute(f"select session_id, count(*), max(id), {live} from messages group by session_id")
-            return {str(id): tuple(counts) for id, *counts in found}
-        except ERRORS as error:
-            self.damage = error
-            return {}
-
-    @cached_property
-    def used(self) -> dict[str, list[Record]]:
-        found: dict[str, list[Record]] = {}
-        for row in self.select("session_model_usage", USAGE):
-            found.setdefault(str(row.get("session_id")), []).append(row)
-        return found
-
-    # Conversations
 
     @cached_property
     def marks(self) -> dict[str, Record]:
@@ -128,7 +70,11 @@ class Store:
         candidates: dict[str, list[str]] = {}
         for id, row in self.sessions.items():
             parent = text_at(row, "parent_session_id")
-            if parent and text_at(self.sessions.get(parent), "end_reason") == "compression" and self.continues(id, parent):
+            if (
+                parent
+                and text_at(self.sessions.get(parent), "end_reason") == "compression"
+                and self.continues(id, parent)
+            ):
                 candidates.setdefault(parent, []).append(id)
         return {parent: min(found, key=self.standing) for parent, found in candidates.items()}
 
@@ -225,22 +171,11 @@ class Store:
             ref = SessionRef(self.prefix + newest, self.path, fingerprint, size, (newest,))
             yield (newest, self.sessions[chain[0]].get("started_at")), ref
 
-    # One conversation
-
     def chain(self, newest: str) -> list[str]:
         """Raises UnreadableSession."""
         found = self.chains.get(newest)
         if found is None:
             raise UnreadableSession(self.path, f"session {newest} is no longer in it")
-        return found
-
-    def messages(self, chain: Iterable[str]) -> list[Record]:
-        """The messages of a conversation, as far as damage lets them be read. Raises UnreadableSession when it lets none."""
-        self.damage = None
-        order = "where session_id = ? order by rowid"  # times go back when a clock does, and copies share one
-        found = [row for id in chain for row in self.select("messages", MESSAGE, order, id)]
-        if not found and self.damage:
-            raise UnreadableSession(self.path, str(self.damage)) from self.damage
         return found
 
     def prompt_cwd(self, chain: Iterable[str]) -> str | None:
@@ -250,34 +185,3 @@ class Store:
             if told and (found := CWD.search(told)):
                 return found[1].strip()
         return None
-
-    def prompt(self, id: str) -> str | None:
-        """The system prompt of a row; since schema 25 equal ones are kept once, in a table of their own."""
-        hashed = text_at(self.sessions[id], "system_prompt_hash")
-        found = next(self.select("sessions", ("system_prompt",), "where id = ?", id), {})
-        if not text_at(found, "system_prompt") and hashed:
-            found = next(self.select("system_prompts", ("prompt",), "where hash = ?", hashed), {})
-        return text_at(found, "system_prompt") or text_at(found, "prompt")
-
-    def raw(self, newest: str) -> Json:
-        """Every row of a conversation, undone ones included. Raises UnreadableSession."""
-        chain = self.chain(newest)
-        found: dict[str, list[Record]] = {}
-        for table, column in (("sessions", "id"), ("messages", "session_id"), ("session_model_usage", "session_id")):
-            wanted = sorted(self.columns[table])
-            records = (row for id in chain for row in self.select(table, wanted, f"where {column} = ? order by rowid", id))
-            found[table] = [{name: plain(value) for name, value in row.items()} for row in records]
-        return found
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def number(row: Record, name: str) -> float:
-    value = row.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def plain(value: Any) -> Json:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -48,7 +48,9 @@ BEFORE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 AFTER = re.compile(r"\[Image attached(?: at)?: (?P<image>.*)\]")
-PICTURES = frozenset({"[screenshot]", "[screenshot removed to save context]", "[Attached image — stripped after compression]"})
+PICTURES = frozenset(
+    {"[screenshot]", "[screenshot removed to save context]", "[Attached image — stripped after compression]"}
+)
 """What stands in a text where a picture stood."""
 EXPANDED = re.compile(r"\n\n--- (?:Context Warnings|Attached Context) ---\n")
 REFERENCE = re.compile(r"^\S+ @(?:file:|folder:|url:)?(.+) \(\d+ tokens\)$", re.MULTILINE)

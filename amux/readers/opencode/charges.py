@@ -9,6 +9,7 @@ are recorded nowhere.
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import blake2b
 
 from amux.model import Charge, Usage
 from amux.readers._json import Record, at, dict_at, int_at, text_at, usd_at
@@ -41,26 +42,27 @@ def spent(record: Record) -> bool:
     return any(int_at(record, "tokens", *path) for path in TOKENS) or bool(usd_at(record, "cost"))
 
 
-def charge(stored: Stored, entry: Entry, call: Record, time: datetime | None, number: int, place: int | None) -> Charge:
+def charge(stored: Stored, entry: Entry, call: Record, step: Sequence[Record], time: datetime | None) -> Charge:
     return Charge(
-        key=key(stored, entry, call, number),
+        key=key(stored, entry, call, step),
         usage=usage(stored, entry, call),
         at=time,
         model=text_at(entry.info, "modelID"),
         provider=text_at(entry.info, "providerID"),
         usd=usd_at(call, "cost"),
         claim="copied" if stored.copied(entry) else "own",
-        message=place,
     )
 
 
-def key(stored: Stored, entry: Entry, call: Record, number: int) -> str:
-    """What a copy in a fork keeps; ids are new there."""
-    if entry.created is None:
-        return f"{stored.id} {entry.id} {number}"
+def key(stored: Stored, entry: Entry, call: Record, step: Sequence[Record]) -> str:
+    """What a copy in a fork keeps: when, by which model, how many tokens, and what was said. Ids are new there."""
+    said = [text_at(part, name) for part in step for name in ("text", "callID")]
+    digest = blake2b(repr(said).encode("utf-8", "replace"), digest_size=8).hexdigest()
     times = (at(entry.info, "time", "created"), at(entry.info, "time", "completed"))
     names = (text_at(entry.info, "providerID"), text_at(entry.info, "modelID"))
-    return " ".join(map(str, (*times, *names, *(int_at(call, "tokens", *path) for path in TOKENS), number)))
+    if entry.created is None:
+        names = (stored.id, entry.id)
+    return " ".join(map(str, (*times, *names, *(int_at(call, "tokens", *path) for path in TOKENS), digest)))
 
 
 def usage(stored: Stored, entry: Entry, call: Record) -> Usage:

@@ -8,7 +8,7 @@ what each step took. The agent shows messages by time, never by `parentID`, whic
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -49,7 +49,7 @@ def session(agent: str, stored: Stored, **known: Any) -> Session:
         kind="subagent" if parent else "main",
         parent_id=parent,
         cwd=text_at(stored.info, "directory") or first_cwd(stored),
-        archived=time_at(stored.info, "time", "archived") is not None,
+        archived=at(stored.info, "time", "archived") is not None,
         agent_version=text_at(stored.info, "version"),
         usage_recorded=tells_usage(stored.entries),
         **known,
@@ -140,13 +140,13 @@ def add_answer(told: Conversation, stored: Stored, entry: Entry, shown: Sequence
     """An assistant message, one step after the other: what it said, what its tools gave, what it cost."""
     found = steps(entry.parts)
     left = len(shown)
-    for number, (step, call) in enumerate(zip(found, calls(entry, found), strict=True)):
+    for step, call in zip(found, calls(entry, found), strict=True):
         place = len(told.messages)
         told.messages += said(entry, step[:left])
         left = max(0, left - len(step))
         if call is not None:
-            placed = place if len(told.messages) > place else None
-            told.charges.append(charge(stored, entry, call, started(entry, step), number, placed))
+            spent = charge(stored, entry, call, step, started(entry, step))
+            told.charges.append(replace(spent, message=place) if len(told.messages) > place else spent)
     if visible and (problem := failure(entry)):
         told.messages.append(problem)
 
@@ -156,7 +156,7 @@ def steps(parts: Sequence[Record]) -> list[list[Record]]:
     found: list[list[Record]] = [[]]
     ended = False
     for part in parts:
-        kind = part.get("type")
+        kind = text_at(part, "type")
         if (kind == "step-start" and found[-1]) or (ended and kind in CONTENT):
             found.append([])
             ended = False

@@ -1,0 +1,120 @@
+"""state.db: its tables, one query for each, by the columns they have."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from amux.errors import UnreadableSession
+from amux.model import Json
+from amux.readers._json import Record, text_at
+from amux.readers._sqlite import columns, rows
+from amux.readers.hermes import usage
+
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises: the message of an error may quote bytes that are no text."""
+SESSION = (
+    *("id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason", "title"),
+    *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count"),
+    *("billing_provider", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cwd", "git_branch", "message_count"),
+    *("rewind_count", "archived", "hidden", "last_activity_at", "system_prompt_hash"),
+)
+MESSAGE = (
+    *("id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp", "finish_reason"),
+    *("reasoning", "reasoning_content", "observed", "active", "compacted", "_compressed_summary", "display_kind"),
+)
+USAGE = (
+    *("session_id", *usage.ROUTE),
+    *usage.COUNTERS,
+    "estimated_cost_usd",
+    "actual_cost_usd",
+    "cost_status",
+    "last_seen",
+)
+TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
+
+
+class Database:
+    """One database; `damage` is what kept some of it from being read."""
+
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+        self.damage: Exception | None = None
+        self.columns = {table: columns(db, table) for table in TABLES}
+
+    def select(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> Iterator[Record]:
+        """Rows of a table with those of the columns it has, as far as damage lets them be read."""
+        known = ", ".join(quoted(name) for name in wanted if name in self.columns[table])
+        if not known:
+            return
+        try:
+            yield from rows(self.db, f"select {known} from {table} {condition}", values)
+        except ERRORS as error:
+            self.damage = error
+
+    @cached_property
+    def sessions(self) -> dict[str, Record]:
+        found = {str(row["id"]): row for row in self.select("sessions", SESSION) if row.get("id") is not None}
+        for id in self.held:
+            found.setdefault(id, {"id": id})  # messages whose session could not be written
+        return found
+
+    @cached_property
+    def held(self) -> dict[str, tuple[Any, ...]]:
+        """For each session how many messages it has, the last one's number, and how many are live: all in an index."""
+        if not self.columns["messages"] >= {"id", "session_id"}:
+            return {}
+        live = "sum(active)" if "active" in self.columns["messages"] else "0"
+        try:
+            found = self.db.execute(f"select session_id, count(*), max(id), {live} from messages group by session_id")
+            return {str(id): tuple(counts) for id, *counts in found}
+        except ERRORS as error:
+            self.damage = error
+            return {}
+
+    @cached_property
+    def used(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for row in self.select("session_model_usage", USAGE):
+            found.setdefault(str(row.get("session_id")), []).append(row)
+        return found
+
+    def messages(self, chain: Iterable[str]) -> list[Record]:
+        """The messages of a conversation, as far as damage lets them be read. Raises UnreadableSession when it lets none."""
+        self.damage = None
+        order = "where session_id = ? order by rowid"  # times go back when a clock does, and copies share one
+        found = [row for id in chain for row in self.select("messages", MESSAGE, order, id)]
+        if not found and self.damage:
+            raise UnreadableSession(self.path, str(self.damage)) from self.damage
+        return found
+
+    def prompt(self, id: str) -> str | None:
+        """The system prompt of a row; since schema 25 equal ones are kept once, in a table of their own."""
+        hashed = text_at(self.sessions[id], "system_prompt_hash")
+        found = next(self.select("sessions", ("system_prompt",), "where id = ?", id), {})
+        if not text_at(found, "system_prompt") and hashed:
+            found = next(self.select("system_prompts", ("prompt",), "where hash = ?", hashed), {})
+        return text_at(found, "system_prompt") or text_at(found, "prompt")
+
+    def every_row(self, chain: Sequence[str]) -> Json:
+        """Every row of some sessions as it is stored, undone messages included."""
+        found: dict[str, list[Record]] = {}
+        for table, column in (("sessions", "id"), ("messages", "session_id"), ("session_model_usage", "session_id")):
+            wanted = sorted(self.columns[table])
+            stored = (one for id in chain for one in self.select(table, wanted, f"where {column} = ? order by rowid", id))
+            found[table] = [{name: plain(value) for name, value in one.items()} for one in stored]
+        return found
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def number(row: Record, name: str) -> float:
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def plain(value: Any) -> Json:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
