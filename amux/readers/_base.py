@@ -140,6 +140,10 @@ class Reader:
         """The argv that forks the session in its cwd; None: cannot."""
         return None
 
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        """The argv that starts a new session with a prompt; None: cannot. The prompt never begins with "-"."""
+        return None
+
 
 def stamp(path: str | os.PathLike[str]) -> tuple[str, int] | None:
     """Fingerprint and size of a regular file; None for anything else: a FIFO would block, a directory is no session."""
@@ -171,11 +175,20 @@ def broken_ref(error: UnreadableSession) -> SessionRef:
     return SessionRef(error.path, error.path, found[0] if found else "", reason=error.reason)
 
 
+def encodable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     """What lies in a directory, in name order; nothing when it cannot be listed."""
     try:
         with os.scandir(directory) as found:
-            listed = sorted(found, key=lambda entry: entry.name)
+            # A name that is no UTF-8 can be neither kept in the catalog nor printed: no agent writes one.
+            listed = sorted((entry for entry in found if encodable(entry.name)), key=lambda entry: entry.name)
     except (OSError, ValueError):
         return
     yield from listed

@@ -140,7 +140,7 @@ def test_usage_and_money_are_its_own(case):
             assert (spent.call_count if spent else 0) == sum(truth["calls"] for truth in members)
         paid = [truth["usd"] for truth in members if truth["usd"] is not None]
         if paid:
-            assert float(spent.total_usd or 0) == pytest.approx(sum(paid), abs=1e-9)
+            assert float((spent.total_usd if spent else None) or 0) == pytest.approx(sum(paid), abs=1e-9)
 
 
 def test_a_subagent_has_its_own_usage(case):

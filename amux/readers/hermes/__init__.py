@@ -24,7 +24,8 @@ from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, entries, stamp
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.hermes import conversation, files, index
-from amux.readers.hermes.store import ERRORS, Store
+from amux.readers.hermes.database import ERRORS
+from amux.readers.hermes.store import Store
 from amux.search import Words
 
 DATABASE = "state.db"
@@ -134,7 +135,8 @@ class HermesReader(Reader):
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         if ref.path.endswith(DATABASE):
-            return self.stored(ref).raw(session_id)
+            store = self.stored(ref)
+            return store.every_row(store.chain(session_id))
         return files.text_of(ref.path) if ref.path.endswith(".md") else files.raw_legacy(ref)
 
     def stored(self, ref: SessionRef) -> Store:

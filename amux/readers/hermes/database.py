@@ -1,5 +1,6 @@
 """state.db: its tables, one query for each, by the columns they have."""
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -13,24 +14,19 @@ from amux.readers.hermes import usage
 
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: the message of an error may quote bytes that are no text."""
+PAID = ("estimated_cost_usd", "actual_cost_usd", "cost_status")
 SESSION = (
     *("id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason", "title"),
-    *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count"),
-    *("billing_provider", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cwd", "git_branch", "message_count"),
-    *("rewind_count", "archived", "hidden", "last_activity_at", "system_prompt_hash"),
+    *("cwd", "git_branch", "message_count", "rewind_count", "archived", "hidden", "last_activity_at"),
+    *("system_prompt_hash", "billing_provider", *usage.COUNTERS, *PAID),
 )
 MESSAGE = (
     *("id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name", "timestamp", "finish_reason"),
     *("reasoning", "reasoning_content", "observed", "active", "compacted", "_compressed_summary", "display_kind"),
 )
-USAGE = (
-    *("session_id", *usage.ROUTE),
-    *usage.COUNTERS,
-    "estimated_cost_usd",
-    "actual_cost_usd",
-    "cost_status",
-    "last_seen",
-)
+USAGE = ("session_id", *usage.ROUTE, *usage.COUNTERS, *PAID, "last_seen")
+CWD = re.compile(r"^Current working directory: (.+)$", re.MULTILINE)
+"""In the system prompt, which up to 0.15 alone tells the directory."""
 TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
 
 
@@ -55,7 +51,7 @@ class Database:
 
     @cached_property
     def sessions(self) -> dict[str, Record]:
-        found = {str(row["id"]): row for row in self.select("sessions", SESSION) if row.get("id") is not None}
+        found = {id: row for row in self.select("sessions", SESSION) if (id := text_at(row, "id"))}
         for id in self.held:
             found.setdefault(id, {"id": id})  # messages whose session could not be written
         return found
@@ -68,7 +64,7 @@ class Database:
         live = "sum(active)" if "active" in self.columns["messages"] else "0"
         try:
             found = self.db.execute(f"select session_id, count(*), max(id), {live} from messages group by session_id")
-            return {str(id): tuple(counts) for id, *counts in found}
+            return {id: tuple(counts) for id, *counts in found if isinstance(id, str) and id}
         except ERRORS as error:
             self.damage = error
             return {}
@@ -102,7 +98,9 @@ class Database:
         found: dict[str, list[Record]] = {}
         for table, column in (("sessions", "id"), ("messages", "session_id"), ("session_model_usage", "session_id")):
             wanted = sorted(self.columns[table])
-            stored = (one for id in chain for one in self.select(table, wanted, f"where {column} = ? order by rowid", id))
+            stored = (
+                one for id in chain for one in self.select(table, wanted, f"where {column} = ? order by rowid", id)
+            )
             found[table] = [{name: plain(value) for name, value in one.items()} for one in stored]
         return found
 

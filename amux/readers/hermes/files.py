@@ -20,7 +20,7 @@ from amux.model import Json, Message, Session
 from amux.readers import _base
 from amux.readers._base import SessionRef, entries, file_ref
 from amux.readers._json import Record, dict_at, document, list_at, records, text_at, when
-from amux.readers.hermes.store import CWD
+from amux.readers.hermes.database import CWD
 from amux.readers.hermes.transcript import lines, messages
 
 SNAPSHOT = re.compile(r"session_(.+)\.json")
@@ -75,7 +75,10 @@ def text_of(path: str) -> str:
 
 def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:
     """Raises UnreadableSession."""
-    told, said = parted(raw_legacy(ref))
+    stored = raw_legacy(ref)
+    if stored is None and ref.size:
+        raise UnreadableSession(ref.path, "it is no JSON")
+    told, said = parted(stored)
     found = messages(lines(said))
     if not found:
         return []
@@ -84,7 +87,7 @@ def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:
     return [
         _base.session(
             agent,
-            ref.files[0],
+            named if (named := text_at(told, "session_id")) and file_name(named) == ref.files[0] else ref.files[0],
             found,
             path=ref.path,
             created_at=started,
@@ -104,11 +107,9 @@ def raw_legacy(ref: SessionRef) -> Json:
 
 def parted(found: Json) -> tuple[Record, list[Record]]:
     """What a file says of the session, and its messages as records of the database."""
-    if isinstance(found, list):
-        told: Record = next((one for one in found if one.get("role") == "session_meta"), {})
-        return told, list(map(record, found))
-    told = dict_at(found)
-    return told, [record(one) for one in list_at(told, "messages") if isinstance(one, dict)]
+    said = [one for one in list_at(found) or list_at(found, "messages") if isinstance(one, dict)]
+    told = dict_at(found) or next((one for one in said if one.get("role") == "session_meta"), {})
+    return told, list(map(record, said))
 
 
 def record(message: Record) -> Record:

@@ -18,7 +18,8 @@ from amux.model import Session
 from amux.readers import _base
 from amux.readers._json import text_at
 from amux.readers._sqlite import columns
-from amux.readers.hermes.store import MESSAGE, Store
+from amux.readers.hermes.database import MESSAGE
+from amux.readers.hermes.store import Store
 from amux.readers.hermes.transcript import lines, messages
 from amux.search import ALONE, TOKENIZER, Term, Words, index_rows, spaced
 

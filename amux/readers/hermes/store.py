@@ -7,7 +7,6 @@ Whatever follows a reset on the same messaging channel is a conversation of its 
 `_delegate_from: __orphaned__` into ordinary sessions, and `_delegate_from` into branches of 0.13.
 """
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ from amux.model import Kind
 from amux.readers._base import SessionRef
 from amux.readers._json import Record, decoded, text_at
 from amux.readers._sqlite import database_stamp
-from amux.readers.hermes.database import Database, number
+from amux.readers.hermes.database import CWD, Database, number
 
 MESSAGE_BYTES = 2048
 """About what reading a message takes."""
 RACE = 10.0
 """Seconds by which a continuation may seem to have begun before the row it continues had ended."""
 ORPHANED = "__orphaned__"
-CWD = re.compile(r"^Current working directory: (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +68,8 @@ class Store(Database):
         candidates: dict[str, list[str]] = {}
         for id, row in self.sessions.items():
             parent = text_at(row, "parent_session_id")
-            if (
-                parent
-                and text_at(self.sessions.get(parent), "end_reason") == "compression"
-                and self.continues(id, parent)
-            ):
+            compressed = text_at(self.sessions.get(parent or ""), "end_reason") == "compression"
+            if parent and compressed and self.continues(id, parent):
                 candidates.setdefault(parent, []).append(id)
         return {parent: min(found, key=self.standing) for parent, found in candidates.items()}
 
@@ -91,11 +86,11 @@ class Store(Database):
         return number(child, "started_at") >= number(ended, "ended_at") - RACE
 
     def standing(self, id: str) -> tuple[Any, ...]:
-        """Of several continuations the one that went on: itself compressed, else still open, else written to last."""
+        """Of several continuations the one that went on: itself compressed, not given up, written to last."""
         row = self.sessions[id]
-        rank = 0 if row.get("end_reason") == "compression" else 1 if row.get("ended_at") is None else 2
-        last = self.held.get(id, (0, 0))[1]
-        return rank, -last if isinstance(last, int) else 0, -number(row, "started_at"), id
+        ended = text_at(row, "end_reason")
+        _, last, _ = self.held.get(id, (0, 0, 0))
+        return ended != "compression", ended == "ws_orphan_reap", -last, -number(row, "started_at"), id
 
     @cached_property
     def chains(self) -> dict[str, list[str]]:
@@ -128,6 +123,8 @@ class Store(Database):
         branched, delegated = self.mark(first, "_branched_from"), self.mark(first, "_delegate_from")
         delegated = None if delegated == ORPHANED else delegated
         owner = self.listed.get(named or delegated or branched or "", named or delegated or branched)
+        if owner == self.listed[first]:
+            return Place()
         if branched:
             return Place(forked_from=owner)
         if row.get("source") == "subagent" or (delegated and parent is None):
@@ -141,8 +138,9 @@ class Store(Database):
         return Place("main" if reset else "subagent", None if reset else owner, unsure=True)
 
     def parent(self, first: str) -> str | None:
-        """The conversation that a row names as its parent, if it is there."""
-        return self.listed.get(text_at(self.sessions[first], "parent_session_id") or "")
+        """The other conversation that a row names as its parent, if it is there."""
+        found = self.listed.get(text_at(self.sessions[first], "parent_session_id") or "")
+        return found if found != self.listed[first] else None
 
     def borrowed_cwd(self, first: str) -> str | None:
         """The directory of the nearest conversation above that has one: branches and sub-agents are given none."""
@@ -167,7 +165,7 @@ class Store(Database):
             kin = self.place(chain[0]), self.borrowed_cwd(chain[0])
             seen = repr((self.path, told, kin, database_stamp(self.path) if self.damage else None))
             fingerprint = blake2b(seen.encode("utf-8", "replace"), digest_size=16).hexdigest()
-            size = MESSAGE_BYTES * sum(self.held.get(id, (0,))[0] for id in chain)
+            size = MESSAGE_BYTES * sum(self.held[id][0] for id in chain if id in self.held)
             ref = SessionRef(self.prefix + newest, self.path, fingerprint, size, (newest,))
             yield (newest, self.sessions[chain[0]].get("started_at")), ref
 

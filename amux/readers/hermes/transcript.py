@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from amux.model import Attachment, Json, Message, Role, ToolCall, ToolResult
-from amux.readers._json import Record, at, decoded, int_at, text_at, time_at
+from amux.readers._json import Record, at, decoded, int_at, list_at, text_at, time_at
 from amux.readers.hermes.typed import Prompt, content, prompt
 
 SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
@@ -40,7 +39,7 @@ class Line:
     def calls(self) -> tuple[ToolCall, ...]:
         stored = self.record.get("tool_calls") if self.role == "assistant" else None
         found = decoded(stored) if isinstance(stored, str | bytes) else stored
-        return tuple(map(call, filter(None, found))) if isinstance(found, list) else ()
+        return tuple(call(one) for one in list_at(found) if isinstance(one, dict))
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -69,7 +68,7 @@ class Line:
         return not self.undone and not self.repeated
 
 
-def call(found: Any) -> ToolCall:
+def call(found: Record) -> ToolCall:
     """A call; its arguments are JSON in a string, which a model may have got wrong: then the string."""
     given = at(found, "function", "arguments")
     given = at(found, "arguments") if given is None else given
@@ -83,7 +82,7 @@ def call(found: Any) -> ToolCall:
 
 def lines(records: Iterable[Record]) -> list[Line]:
     """The records as lines; those that a compaction copied are marked as repeated."""
-    found = [line for record in records if record.get("role") in ROLES for line in lines_of(record)]
+    found = [line for record in records if text_at(record, "role") in ROLES for line in lines_of(record)]
     mark_copies(found)
     mark_reviews(found)
     return found

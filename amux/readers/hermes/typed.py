@@ -81,7 +81,7 @@ def content(stored: Any) -> tuple[str, tuple[Attachment, ...]]:
     if isinstance(stored, dict):
         return content(list_at(stored, "content") or [stored])
     parts = list_at(stored)
-    texts = [part if isinstance(part, str) else text_at(part, "text") for part in parts]
+    texts = [part if isinstance(part, str) else text_at(part, "text") or text_at(part, "content") for part in parts]
     return "\n".join(text for text in texts if text), tuple(attached(parts))
 
 

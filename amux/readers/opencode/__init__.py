@@ -43,9 +43,7 @@ class OpencodeReader(Reader):
 
     def roots(self) -> Sequence[Path]:
         named = self.host.env.get("OPENCODE_DB")
-        if not named or named == MEMORY:
-            return [self.root]
-        return [self.root, self.root / named]
+        return [self.root, self.root / named] if named and named != MEMORY else [self.root]
 
     def paths(self) -> list[str]:
         """Every database there is, the one the environment names included."""
@@ -110,11 +108,8 @@ class OpencodeReader(Reader):
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if (session.path or "").endswith(".json") and self.paths():
             return None  # a version that has a database does not read the files
-        chosen = (
-            [f"--session={session.session_id}"]
-            if session.session_id.startswith("-")
-            else ["--session", session.session_id]
-        )
+        id = session.session_id
+        chosen = [f"--session={id}"] if id.startswith("-") else ["--session", id]
         return [self.program, *(("--model", model) if model else ()), *chosen]
 
     def fork_command(self, session: SessionSummary, model: str | None) -> list[str] | None:

@@ -78,9 +78,8 @@ def conversation(stored: Stored) -> Conversation:
     revert = dict_at(stored.info, "revert")
     undone = False
     for entry in stored.entries:
-        reverted_here = entry.id == text_at(revert, "messageID")
         shown = () if undone else entry.parts
-        if reverted_here:
+        if entry.id == text_at(revert, "messageID"):
             shown = before(entry.parts, text_at(revert, "partID"))
             undone = True
         visible = bool(shown) or not undone

@@ -1,4 +1,4 @@
-"""Drawing with Rich: no other module imports it."""
+"""Tables, search results and progress at a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

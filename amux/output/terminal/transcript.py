@@ -1,0 +1,171 @@
+"""A session as a person reads it: prompts set apart, replies as Markdown, tool calls on one line."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from amux.model import Message, Session, SessionSummary, ToolCall
+from amux.output.calls import input_parts, outcome, subject
+from amux.output.grids import tilde, turns, usd
+from amux.output.plain import attachment, line_count, one_line, visible
+from amux.output.terminal.pager import paged
+
+LONGEST_MARKDOWN = 50_000
+"""Characters: longer texts are shown as they are, since laying out Markdown takes its time."""
+FOLDED = 3
+"""Lines of what is folded that stay in sight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Whose fork a session is, its forks and its sub-agents, by the ids a person would type."""
+
+    forked_from: str | None = None
+    forks: Sequence[str] = ()
+    subagents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How much of a session is shown."""
+
+    tools: str = "short"
+    thinking: bool = False
+    family: Family = field(default_factory=Family)
+
+
+def show(session: Session, style: Style, *, color: bool) -> None:
+    """Draw a session, through the pager when it is longer than the screen."""
+    paged(lambda console: draw(console, session, style), color=color)
+
+
+def draw(console: Console, session: Session, style: Style) -> None:
+    for line in header(session, style.family):
+        console.print(line)
+    console.print(Rule(style="dim"))
+    answered = {m.tool_result.tool_call_id: m for m in session.messages if m.tool_result and m.tool_result.tool_call_id}
+    for inherited, messages in groupby(session.messages, key=lambda message: message.inherited):
+        if inherited:
+            console.print(Rule(Text(f"inherited from {visible(session.forked_from or 'its parent')}", style="dim"), style="dim"))
+        for message in messages:
+            for part in drawn(message, style, answered):
+                console.print(part)
+        if inherited:
+            console.print(Rule(Text("from here on its own", style="dim"), style="dim"))
+    console.print(Rule(style="dim"))
+    console.print(Text(f"{usd(session.cost)}  {spent(session)}", style="dim"))
+
+
+def header(session: Session, family: Family) -> Iterator[Text]:
+    yield Text(visible(session.title) or "(no title)", style="bold")
+    place = tilde(session.cwd) + (f" on {visible(session.git_branch)}" if session.git_branch else "")
+    facts = [visible(session.unified_id), visible(session.model or ""), place, span(session)]
+    yield Text(" · ".join(fact for fact in facts if fact), style="dim")
+    counts = [f"{turns(session.turn_count)}, {session.message_count} messages", usd(session.cost)]
+    if family.forked_from:
+        counts.append(f"forked from {visible(family.forked_from)}")
+    if family.forks:
+        counts.append(f"forks: {', '.join(map(visible, family.forks))}")
+    if family.subagents:
+        counts.append(f"sub-agents: {family.subagents}")
+    if session.archived:
+        counts.append("archived")
+    yield Text(" · ".join(counts), style="dim")
+
+
+def span(session: SessionSummary) -> str:
+    """From when to when, the second time without its day when it is the same."""
+    start, end = session.created_at.astimezone(), session.updated_at.astimezone()
+    day = start.strftime("%Y-%m-%d %H:%M")
+    return f"{day}–{end.strftime('%H:%M' if start.date() == end.date() else '%Y-%m-%d %H:%M')}"
+
+
+def spent(session: Session) -> str:
+    cost = session.cost
+    names = {"fresh": "input_tokens", "cached": "cached_tokens", "written": "cache_write_tokens", "output": "output_tokens"}
+    known = [(name, getattr(cost, attribute)) for name, attribute in names.items() if cost] if cost else []
+    return " · ".join(f"{number:,} {name}" for name, number in known if number is not None)
+
+
+def drawn(message: Message, style: Style, answered: dict[str | None, Message]) -> Iterator[RenderableType]:
+    match message.role:
+        case "user":
+            yield prompt(message)
+        case "assistant":
+            yield from reply(message, style, answered)
+        case "system":
+            yield notice(message)
+        case "tool" if style.tools != "none" and (message.tool_result is None or not message.tool_result.tool_call_id):
+            yield folded(message.content, style.tools)  # an answer to no call on the branch
+
+
+def prompt(message: Message) -> RenderableType:
+    line = Table.grid(expand=True)
+    line.add_column(ratio=1)
+    line.add_column(justify="right")
+    typed = Text("❯ ", style="bold cyan") + Text(visible(message.content), style="bold")
+    for one in message.attachments:
+        typed += Text(f"\n{attachment(one)}", style="dim")
+    line.add_row(typed, Text(clock(message.timestamp), style="dim"))
+    return Padding(line, (1, 0, 1, 0))
+
+
+def clock(time: datetime | None) -> str:
+    return time.astimezone().strftime("%H:%M") if time else ""
+
+
+def reply(message: Message, style: Style, answered: dict[str | None, Message]) -> Iterator[RenderableType]:
+    if message.thinking:
+        yield thought(message.thinking, whole=style.thinking)
+    if message.content:
+        text = visible(message.content)
+        yield Markdown(text) if len(text) <= LONGEST_MARKDOWN else Text(text)
+    if style.tools != "none":
+        for call in message.tool_calls:
+            answer = answered.get(call.tool_call_id)
+            yield from called(call, answer.content if answer else call.output, style.tools)
+
+
+def thought(text: str, *, whole: bool) -> Text:
+    if whole:
+        return Text(visible(text), style="dim italic")
+    return Text(f"∴ {one_line(text, 90)}", style="dim italic")
+
+
+def called(call: ToolCall, output: str | None, tools: str) -> Iterator[RenderableType]:
+    """A call on one line, with what came of it; in full, what it was given and what it answered."""
+    line = Table.grid(expand=True, padding=(0, 1))
+    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    line.add_column(justify="right", no_wrap=True)
+    head = Text("  ▸ ", style="red" if call.is_error else "dim") + Text(f"{visible(call.tool_name)}  ", style="cyan")
+    line.add_row(head + Text(subject(call)), Text(outcome(call, output), style="red" if call.is_error else "dim"))
+    yield line
+    if tools == "full":
+        for part in input_parts(call.input):
+            yield Padding(Text(visible(part.text), style="dim"), (0, 0, 0, 6))
+        if output:
+            yield Padding(Text(visible(output), style="red" if call.is_error else ""), (0, 0, 1, 6))
+
+
+def folded(text: str, tools: str) -> RenderableType:
+    if tools == "full":
+        return Padding(Text(visible(text)), (0, 0, 1, 6))
+    return Padding(Text(f"{one_line(text, 80)}  {line_count(text)} lines", style="dim"), (0, 0, 0, 4))
+
+
+def notice(message: Message) -> RenderableType:
+    """What the program said: an error in red, a compaction as a line with the beginning of its summary."""
+    text = visible(message.content)
+    if message.event == "error" or message.is_error:
+        return Padding(Text(f"✗ {text}", style="red"), (0, 0, 1, 0))
+    lines = text.split("\n")
+    shown = "\n".join(lines[:FOLDED]) + (f"\n… {len(lines) - FOLDED} more lines" if len(lines) > FOLDED else "")
+    return Group(Rule(Text(message.event or "note", style="dim"), style="dim"), Padding(Text(shown, style="dim"), (0, 0, 1, 2)))
