@@ -39,7 +39,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         with connected(name) as db:
             db.text_factory = lambda raw: raw.decode("utf-8", "replace")
             yield db
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # Python cannot even quote the damaged part of a schema
         raise UnreadableSession(name, str(error)) from error
     except OSError as error:
         raise UnreadableSession(name, error.strerror or str(error)) from error

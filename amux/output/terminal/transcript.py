@@ -95,7 +95,7 @@ def spent(session: Session) -> str:
     return " · ".join(f"{number:,} {name}" for name, number in known if number is not None)
 
 
-def drawn(message: Message, style: Style, answered: dict[str | None, Message]) -> Iterator[RenderableType]:
+def drawn(message: Message, style: Style, answered: dict[str, Message]) -> Iterator[RenderableType]:
     match message.role:
         case "user":
             yield prompt(message)
@@ -122,7 +122,7 @@ def clock(time: datetime | None) -> str:
     return time.astimezone().strftime("%H:%M") if time else ""
 
 
-def reply(message: Message, style: Style, answered: dict[str | None, Message]) -> Iterator[RenderableType]:
+def reply(message: Message, style: Style, answered: dict[str, Message]) -> Iterator[RenderableType]:
     if message.thinking:
         yield thought(message.thinking, whole=style.thinking)
     if message.content:
