@@ -19,7 +19,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-.PHONY: install demo test lint types check bench snapshots
+.PHONY: install demo test lint types check bench soak snapshots prices completions
 install: .venv/installed  ## make .venv and install amux into it
 
 demo: .venv/installed  ## show amux on the sample sessions that come with it
@@ -44,3 +44,12 @@ bench: .venv/tested  ## measure the budgets and print them as a table
 
 snapshots: .venv/tested  ## rewrite the expected output; read the diff before you commit it
 	$(BIN)/python -m pytest --snapshot-update tests/test_cli.py
+
+soak: .venv/tested  ## the long form of the tests that try to break it
+	AMUX_SOAK=1 $(BIN)/python -m pytest tests/hard
+
+prices: .venv/tested  ## make amux/prices.json from the installed genai-prices
+	$(BIN)/python tests/tools/make_prices.py
+
+completions: .venv/tested  ## write the shells' completions from the command line itself
+	$(BIN)/python tests/tools/make_completions.py

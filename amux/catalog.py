@@ -230,11 +230,11 @@ class Catalog:
         gone: list[int] = []
         changed: list[int] = []
         fresh = set[str]()
-        known = self.db.execute("select no, key, fingerprint, based_on from ref where scope = ?", (scope,))
-        for no, key, fingerprint, based_on in known:
+        known = self.db.execute("select no, key, fingerprint, based_on, reason from ref where scope = ?", (scope,))
+        for no, key, fingerprint, based_on, reason in known:
             if key not in refs:
                 gone.append(no)
-            elif fingerprint != refs[key].fingerprint or moved_base(based_on, refs):
+            elif fingerprint != refs[key].fingerprint or moved_base(based_on, refs) or passing(reason):
                 changed.append(no)
             else:
                 fresh.add(key)
@@ -510,6 +510,25 @@ class Catalog:
         ).fetchall()
         return [tables.matched(row, one, 0.0, []) for row, one in zip(rows, self.summaries(rows), strict=True)]
 
+    def relatives(self, agent: str, session_id: str) -> list[SessionSummary]:
+        """The forks and the sub-agents of a session."""
+        among = ", ".join(str(no) for no, name in self.scopes.items() if name == agent)
+        where = f"s.scope in ({among}) and (s.parent_id = :id or coalesce(s.forked_from, s.link_from) = :id)"
+        found = self.db.execute(
+            f"select {tables.SUMMARY} from {tables.SESSIONS} where {where} order by created, s.id", {"id": session_id}
+        )
+        return self.summaries(found.fetchall())
+
+    def charges(self, agent: str, session_id: str) -> list[tuple[Any, ...]]:
+        """The calls a session made itself, with the main session they belong to."""
+        among = ", ".join(str(no) for no, name in self.scopes.items() if name == agent)
+        return self.db.execute(
+            "select r.id, c.at, c.model, c.provider, c.calls, c.input, c.output, c.thinking, c.cached, c.written, c.usd, c.estimate"
+            f" from charge c join session s on s.no = c.session join session r on r.no = s.root where s.scope in ({among})"
+            " and s.id = ? and c.owned = 1 order by c.position",
+            (session_id,),
+        ).fetchall()
+
     def skipped(self) -> list[Skipped]:
         """What could not be read of the stores this run has looked at."""
         rows = self.db.execute(
@@ -520,6 +539,11 @@ class Catalog:
     def unreadable(self, agent: str, prefix: str) -> Skipped | None:
         """The ref that could not be read and whose session may be the one asked for."""
         return next((one for one in self.skipped() if one.agent == agent and prefix in one.path), None)
+
+
+def passing(reason: str | None) -> bool:
+    """Whether what kept a ref from being read may be over: a database in use, a file that could not be opened."""
+    return reason is not None and not reason.startswith(("it is no", "unexpected"))
 
 
 def attempt(reader: Reader, ref: SessionRef) -> tuple[Sequence[Session], str | None]:

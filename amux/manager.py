@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amux import money, readers, runs
 from amux.catalog import Catalog, Report, Skipped
@@ -18,8 +18,9 @@ from amux.tables import Found
 if TYPE_CHECKING:
     from amux import cost
     from amux.finding import Hits
-    from amux.results import AgentStatus, CostSummary
+    from amux.results import AgentStatus, CostSummary, SessionDiff
 
+TOKENS = ("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens", "cache_write_tokens")
 SHORTEST_PREFIX = 4
 SHORT_ID = 8
 LATEST = "latest"
@@ -88,6 +89,39 @@ class SessionManager:
         wanted = query or Query()
         asked = report or cost.Report(group_by=tuple(group_by))
         return self.ask(wanted.agents, lambda catalog: cost.report(catalog, wanted, asked))
+
+    def export(self, agent: str, session_id: str, form: str = "json", *, raw: bool = False) -> bytes:
+        """One session as `amux sessions export` writes it: json, jsonl, markdown or html."""
+        from amux.output.export import ENDINGS, chunks  # noqa: PLC0415
+
+        if form not in ENDINGS:
+            raise InvalidValue(f"cannot export as {form!r}; the formats are {', '.join(ENDINGS)}")
+        return b"".join(chunks(self.get(agent, session_id, raw=raw), form))
+
+    def diff(self, a: Session, b: Session) -> "SessionDiff":
+        """Two sessions aligned message by message."""
+        from amux.diff import difference  # noqa: PLC0415
+
+        return difference(a, b)
+
+    def relatives(self, agent: str, session_id: str) -> Sequence[SessionSummary]:
+        """The forks and the sub-agents of a session."""
+        return self.ask((agent,), lambda catalog: catalog.relatives(agent, session_id))
+
+    def charges(self, summary: SessionSummary) -> Sequence[dict[str, Any]]:
+        """The calls a session made itself, each once over all sessions, as rows of a data set."""
+        rows = self.ask((summary.agent,), lambda catalog: catalog.charges(summary.agent, summary.session_id))
+        names = ("main_session_id", "at", "model", "provider", "calls", *TOKENS, "usd_recorded", "usd_estimated")
+        return [
+            {
+                "agent": summary.agent,
+                "session_id": summary.session_id,
+                **dict(zip(names, row, strict=True)),
+                "usd_recorded": float(money.usd(row[-2]) or 0) if row[-2] is not None else None,
+                "usd_estimated": float(money.usd(row[-1]) or 0) if row[-1] is not None else None,
+            }
+            for row in rows
+        ]
 
     def resolve_unified_id(self, unified_id: str) -> tuple[str, str]:
         """Agent and whole session id of `<agent>:<id or prefix of it>`."""

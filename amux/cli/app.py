@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from amux import __version__
-from amux.cli import agents, cost, sessions
+from amux.cli import agents, cost, sessions, share  # noqa: F401 - share adds its commands to sessions
 from amux.cli.options import settings
 
 app = typer.Typer(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from amux.manager import LATEST, SessionManager
 from amux.output import note
 from amux.query import Query, moment
 from amux.readers._base import Host
+
+if TYPE_CHECKING:
+    from amux.output.redact import Redactor
 
 Agent = Annotated[str | None, typer.Argument(help="Only this agent.", show_default=False)]
 AgentOrId = Annotated[
@@ -35,6 +38,8 @@ Tags = Annotated[
 Cwd = Annotated[
     Path | None, typer.Option(help="Only this directory and what is below it.", metavar="DIR", show_default=False)
 ]
+Here = Annotated[bool, typer.Option("--here", help="Only this git repository and its worktrees, else this directory.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Without secrets, e-mail addresses and your user name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -114,6 +119,16 @@ def among_all(sessions: SessionManager, prefix: str) -> tuple[str, str]:
     if not found:
         raise SessionNotFound("no agent", prefix)
     return found[0][0], sessions.resolve_native_id(found[0][0], prefix)
+
+
+def at_screen() -> bool:
+    return sys.stdout.isatty()
+
+
+def redactor(sessions: SessionManager) -> "Redactor":
+    from amux.output.redact import Redactor  # noqa: PLC0415 - rules that only sharing needs
+
+    return Redactor(str(sessions.host.home))
 
 
 def note_skipped(sessions: SessionManager) -> None:

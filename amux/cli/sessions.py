@@ -16,6 +16,7 @@ from amux.output import at_terminal, emit, grids, note, write
 from amux.query import Query, here
 
 if TYPE_CHECKING:
+    from amux.output.terminal.transcript import Family
     from amux.results import SearchHit
 
 app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
@@ -47,9 +48,7 @@ def list_(
     model: options.Model = None,
     tag: options.Tags = None,
     cwd: options.Cwd = None,
-    in_here: Annotated[
-        bool, typer.Option("--here", help="Only this git repository and its worktrees, else this directory.")
-    ] = False,
+    in_here: options.Here = False,
     limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 100,
     sort: Annotated[ListOrder, typer.Option(help="What comes first.")] = ListOrder.date,
     asc: Annotated[bool, typer.Option("--asc", help="The least first.")] = False,
@@ -69,13 +68,8 @@ def list_(
     Example: amux sessions list claude --since 7d --here
     """
     sessions = options.manager()
-    query = Query(
-        agents=options.known([agent] if agent else []),
-        since=options.since(since),
-        until=options.until(until),
-        model=model,
-        tags=tuple(tag or ()),
-        directories=here(Path.cwd()) if in_here else options.directory(cwd),
+    query = replace(
+        chosen_sessions(agent, since, until, model, tag, cwd, in_here=in_here),
         limit=limit,
         sort=sort.value,
         ascending=asc,
@@ -95,6 +89,27 @@ def list_(
     by_date = sort is ListOrder.date and at_terminal()
     emit(found, as_json=json, view=grids.tree if tree else by_day if by_date else grids.sessions)
     options.note_skipped(sessions)
+
+
+def chosen_sessions(
+    agent: str | None,
+    since: str | None,
+    until: str | None,
+    model: str | None,
+    tag: list[str] | None,
+    cwd: Path | None,
+    *,
+    in_here: bool,
+) -> Query:
+    """The query that list's filters make."""
+    return Query(
+        agents=options.known([agent] if agent else []),
+        since=options.since(since),
+        until=options.until(until),
+        model=model,
+        tags=tuple(tag or ()),
+        directories=here(Path.cwd()) if in_here else options.directory(cwd),
+    )
 
 
 def listed_in(sessions: SessionManager, query: Query, path: Path) -> list[SessionSummary]:
@@ -122,6 +137,7 @@ def show(
     head: Annotated[int, typer.Option(help="Only the first N turns.", min=0, show_default=False)] = 0,
     tail: Annotated[int, typer.Option(help="Only the last N turns.", min=0, show_default=False)] = 0,
     raw: Annotated[bool, typer.Option("--raw", help="With the agent's own records (JSON).")] = False,
+    redact: options.Redact = False,
     json: options.Json = False,
 ) -> None:
     """One session from its first prompt to its last answer.
@@ -131,19 +147,40 @@ def show(
     sessions = options.manager()
     name, whole_id = options.chosen(sessions, agent, id)
     session = part(sessions.get(name, whole_id, raw=raw), head, tail)
-    if format is Format.jsonl:
-        from amux.output.jsonout import lines  # noqa: PLC0415
+    if redact:
+        redactor = options.redactor(sessions)
+        session = redactor.session(session)
+        note(f"amux: {redactor.summary()}")
+    if json or format is not Format.markdown:
+        print_chunks(session, "json" if json else format.value)
+    elif at_terminal():
+        from amux.output.terminal.transcript import Style, show  # noqa: PLC0415 - Rich
 
-        for line in lines(session):
-            write(line)
-        return
+        show(session, Style(tools.value, thinking, family(sessions, session)), color=options.settings.color)
+    else:
+        from amux.output.markdown import chunks  # noqa: PLC0415
 
-    def as_text(value: Session) -> str:
-        from amux.output.markdown import markdown  # noqa: PLC0415
+        for chunk in chunks(session, tools=tools.value, thinking=thinking):
+            write(chunk.encode("utf-8", "replace"), end=b"")
 
-        return markdown(value, tools=tools.value, thinking=thinking)
 
-    emit(session, as_json=json or format is Format.json, view=as_text)
+def print_chunks(session: Session, form: str) -> None:
+    from amux.output.export import chunks  # noqa: PLC0415
+
+    for chunk in chunks(session, form):
+        write(chunk, end=b"")
+
+
+def family(sessions: SessionManager, session: Session) -> "Family":
+    from amux.output.terminal.transcript import Family  # noqa: PLC0415
+
+    found = sessions.relatives(session.agent, session.session_id)
+    short = sessions.short_ids(found)
+    return Family(
+        forked_from=session.forked_from,
+        forks=[short[one.unified_id] for one in found if one.kind == "main"],
+        subagents=sum(one.kind == "subagent" for one in found),
+    )
 
 
 def part(session: Session, head: int, tail: int) -> Session:

@@ -32,10 +32,10 @@ def emit(value: Value, *, as_json: bool, view: "Callable[[Value], Table | str]")
         write(shown.plain().encode("utf-8", "replace"))
 
 
-def write(text: bytes) -> None:
-    """Bytes, since the locale's encoding may not hold what people typed."""
+def write(text: bytes, end: bytes = b"\n") -> None:
+    """Bytes, since the locale's encoding may not hold what people typed; they end with `end`, once."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(text if text.endswith(b"\n") else text + b"\n")
+    sys.stdout.buffer.write(text if text.endswith(end) else text + end)
     sys.stdout.buffer.flush()
 
 

@@ -48,10 +48,13 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def members(value: Any) -> dict[str, Any]:
+def members(value: Any, without: str | None = None) -> dict[str, Any]:
+    """The fields of a value that JSON shows; `without` leaves one out, a long list that is written piece by piece."""
     found = {}
     kind: Any = type(value)
     for name, key, always, foreign in shown(kind):
+        if name == without:
+            continue
         one = getattr(value, name)
         if always or (one is not None and one is not False and one != ()):
             found[key] = one if foreign else plain(one)
@@ -64,8 +67,6 @@ def dumps(value: Any, *, indent: bool = False) -> bytes:
 
 def lines(session: Session) -> Iterator[bytes]:
     """A session as JSON lines: its own fields first, then one message a line."""
-    head = members(session)
-    head.pop("messages")
-    yield orjson.dumps(head)
+    yield orjson.dumps(members(session, without="messages"))
     for message in session.messages:
         yield orjson.dumps(plain(message))

@@ -225,9 +225,9 @@ def title_from(text: str) -> str:
 
 
 def models_of(charges: Sequence[Charge], messages: Sequence[Message]) -> tuple[str, ...]:
-    """The models that answered, the one with the most calls first."""
+    """The models that answered, the one with the most calls first; a fork's are those of its own calls, if it has any."""
     calls: dict[str, int] = {}
-    for charge in charges:
+    for charge in [charge for charge in charges if charge.claim != "copied"] or charges:
         if charge.model:
             calls[charge.model] = calls.get(charge.model, 0) + charge.calls
     if not calls:

@@ -1,14 +1,14 @@
 """Another program's SQLite database, read without a trace.
 
 `mode=ro` on a database in WAL mode opens `-wal` and `-shm` for writing and may leave them behind, and `immutable=1` does
-not see what is only in the `-wal`. So: nothing in the `-wal` and no journal, `immutable=1`; else a private copy.
+not see what is only in the `-wal`. So: no `-shm`, nothing in the `-wal` and no journal, `immutable=1`; else a private copy.
 """
 
 import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from amux.errors import UnreadableSession
@@ -57,20 +57,19 @@ def check(path: str) -> None:
 
 @contextmanager
 def connected(path: str) -> Iterator[sqlite3.Connection]:
-    beside = [suffix for suffix in SIDECARS if (found := stamp(path + suffix)) and found[1]]
-    if not beside:
+    beside = [found[1] for suffix in SIDECARS if (found := stamp(path + suffix))]
+    # With a -shm somebody may have it open and move rows into it at any time, even if the -wal is empty just now.
+    if not any(beside) and not stamp(path + "-shm"):
         with closing(path, "immutable=1") as db:
             yield db
-    elif sum(found[1] for suffix in ("", *beside) if (found := stamp(path + suffix))) > COPY_LIMIT:
-        with closing(path, "mode=ro") as db:
-            yield db
-    else:
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 - most databases need no copy
+        return
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most databases need no copy
 
-        with TemporaryDirectory(prefix="amux-") as private:
-            copy = snapshot(path, beside, private)
-            with closing(copy, "mode=rw") as db:
-                yield db
+    with TemporaryDirectory(prefix="amux-") as private:
+        small = sum(beside) + os.stat(path).st_size <= COPY_LIMIT
+        copy = snapshot(path, private) if small else None
+        with closing(copy, "mode=rw") if copy else closing(path, "mode=ro") as db:
+            yield db
 
 
 @contextmanager
@@ -89,32 +88,36 @@ def uri(path: str, options: str) -> str:
     return f"file:{quoted}?{options}"
 
 
-def snapshot(path: str, beside: Sequence[str], directory: str) -> str:
-    """A copy of a database and what lies beside it, taken while nobody wrote; after some attempts, the last one taken."""
+def snapshot(path: str, directory: str) -> str | None:
+    """A copy of a database and of what lies beside it that belong together; None when a busy writer left no time for one.
+
+    The database is copied first: what a checkpoint moves into it meanwhile is still in the -wal, as long as that was not
+    begun anew, and frames added to the -wal do no harm.
+    """
     import shutil  # noqa: PLC0415
 
     copy = os.path.join(directory, "copy.db")
     for _ in range(ATTEMPTS):
-        before = moment(path)
+        before = generation(path)
         shutil.copyfile(path, copy)
-        for suffix in beside:
-            try:
-                shutil.copyfile(path + suffix, copy + suffix)
-            except FileNotFoundError:  # checkpointed meanwhile: moment() will differ
-                continue
-        if moment(path) == before:
-            break
-    return copy
+        for suffix in SIDECARS:
+            with suppress(FileNotFoundError):
+                os.unlink(copy + suffix)  # of an earlier attempt
+            if stamp(path + suffix):
+                with suppress(FileNotFoundError):  # checkpointed meanwhile: the generation will differ
+                    shutil.copyfile(path + suffix, copy + suffix)
+        if generation(path) == before:
+            return copy
+    return None
 
 
-def moment(path: str) -> tuple[str, bytes]:
-    """What tells one state of a database from the next: sizes, times, and the salts in the head of its -wal."""
-    try:
-        with open(path + "-wal", "rb") as wal:
+def generation(path: str) -> bytes | str:
+    """What differs when copies of a database and its -wal no longer belong together: the salts of a -wal in use, else times."""
+    head = b""
+    if stamp(path + "-wal"):
+        with suppress(FileNotFoundError), open(path + "-wal", "rb") as wal:
             head = wal.read(32)
-    except OSError:
-        head = b""
-    return database_stamp(path), head
+    return head or database_stamp(path)
 
 
 def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:

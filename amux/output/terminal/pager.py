@@ -14,7 +14,15 @@ from rich.console import Console
 def paged(draw: Callable[[Console], None], *, color: bool) -> None:
     screen = Console()
     made = StringIO()
-    draw(Console(file=made, force_terminal=color and screen.is_terminal, no_color=not color, width=screen.width, highlight=False))
+    draw(
+        Console(
+            file=made,
+            force_terminal=color and screen.is_terminal,
+            no_color=not color,
+            width=screen.width,
+            highlight=False,
+        )
+    )
     text = made.getvalue()
     command = pager()
     if text.count("\n") < screen.height or not command:

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from amux.catalog import Progress as Filled
@@ -183,3 +184,12 @@ def filling() -> Callable[[Filled], None]:
             started.clear()
 
     return report
+
+
+@contextmanager
+def counting(what: str, count: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr for work that is told how much of it is done."""
+    columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=count)
+        yield lambda done: bar.update(task, completed=done)

@@ -20,6 +20,8 @@ from amux.output.terminal.pager import paged
 
 LONGEST_MARKDOWN = 50_000
 """Characters: longer texts are shown as they are, since laying out Markdown takes its time."""
+TURNING_POINTS = ("compaction", "branch")
+"""Events that part a conversation; others are notes within it."""
 FOLDED = 3
 """Lines of what is folded that stay in sight."""
 
@@ -54,7 +56,9 @@ def draw(console: Console, session: Session, style: Style) -> None:
     answered = {m.tool_result.tool_call_id: m for m in session.messages if m.tool_result and m.tool_result.tool_call_id}
     for inherited, messages in groupby(session.messages, key=lambda message: message.inherited):
         if inherited:
-            console.print(Rule(Text(f"inherited from {visible(session.forked_from or 'its parent')}", style="dim"), style="dim"))
+            console.print(
+                Rule(Text(f"inherited from {visible(session.forked_from or 'its parent')}", style="dim"), style="dim")
+            )
         for message in messages:
             for part in drawn(message, style, answered):
                 console.print(part)
@@ -90,7 +94,12 @@ def span(session: SessionSummary) -> str:
 
 def spent(session: Session) -> str:
     cost = session.cost
-    names = {"fresh": "input_tokens", "cached": "cached_tokens", "written": "cache_write_tokens", "output": "output_tokens"}
+    names = {
+        "fresh": "input_tokens",
+        "cached": "cached_tokens",
+        "written": "cache_write_tokens",
+        "output": "output_tokens",
+    }
     known = [(name, getattr(cost, attribute)) for name, attribute in names.items() if cost] if cost else []
     return " · ".join(f"{number:,} {name}" for name, number in known if number is not None)
 
@@ -168,4 +177,8 @@ def notice(message: Message) -> RenderableType:
         return Padding(Text(f"✗ {text}", style="red"), (0, 0, 1, 0))
     lines = text.split("\n")
     shown = "\n".join(lines[:FOLDED]) + (f"\n… {len(lines) - FOLDED} more lines" if len(lines) > FOLDED else "")
-    return Group(Rule(Text(message.event or "note", style="dim"), style="dim"), Padding(Text(shown, style="dim"), (0, 0, 1, 2)))
+    if message.event not in TURNING_POINTS:
+        return Text(f"· {shown}", style="dim")
+    return Group(
+        Rule(Text(message.event or "note", style="dim"), style="dim"), Padding(Text(shown, style="dim"), (0, 0, 1, 2))
+    )

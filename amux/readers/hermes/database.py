@@ -58,12 +58,14 @@ class Database:
 
     @cached_property
     def held(self) -> dict[str, tuple[Any, ...]]:
-        """For each session how many messages it has, the last one's number, and how many are live: all in an index."""
+        """How many messages each session has and the number of the last one, from an index alone.
+
+        Undoing changes neither, but it is counted in the session's row.
+        """
         if not self.columns["messages"] >= {"id", "session_id"}:
             return {}
-        live = "sum(active)" if "active" in self.columns["messages"] else "0"
         try:
-            found = self.db.execute(f"select session_id, count(*), max(id), {live} from messages group by session_id")
+            found = self.db.execute("select session_id, count(*), max(id) from messages group by session_id")
             return {id: tuple(counts) for id, *counts in found if isinstance(id, str) and id}
         except ERRORS as error:
             self.damage = error
@@ -79,11 +81,18 @@ class Database:
     def messages(self, chain: Iterable[str]) -> list[Record]:
         """The messages of a conversation, as far as damage lets them be read. Raises UnreadableSession when it lets none."""
         self.damage = None
-        order = "where session_id = ? order by rowid"  # times go back when a clock does, and copies share one
-        found = [row for id in chain for row in self.select("messages", MESSAGE, order, id)]
+        found = [row for id in chain for row in self.messages_of(id)]
         if not found and self.damage:
             raise UnreadableSession(self.path, str(self.damage)) from self.damage
         return found
+
+    def messages_of(self, id: str) -> list[Record]:
+        # The order they were written in: times go back when a clock does, and copies share one.
+        found = list(self.select("messages", MESSAGE, "where session_id = ? order by rowid", id))
+        if found or not self.damage:
+            return found
+        # Rows that an index found are sorted before the first is given; without one they come up to the damage.
+        return list(self.select("messages", MESSAGE, "where +session_id = ? order by rowid", id))
 
     def prompt(self, id: str) -> str | None:
         """The system prompt of a row; since schema 25 equal ones are kept once, in a table of their own."""

@@ -127,7 +127,7 @@ class Index:
     def like(self, names: Iterable[str], parts: Sequence[str]) -> tuple[str, list[str]]:
         """The condition that one of the parts stands in one of the columns; `like` sees nothing after a NUL byte."""
         known = [name for name in names if name in self.store.columns["messages"]]
-        conditions = [f"{name} like ? escape '|'" for name in known for _ in parts]
+        conditions = [f"{name} like ?" for name in known for _ in parts]
         conditions += ["(content <> '' and length(content) = 0)"] if "content" in known else []
         return " or ".join(conditions) or "0", [f"%{part}%" for _ in known for part in parts]
 
@@ -152,5 +152,5 @@ def forms(text: str) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """The text as JSON that holds only ASCII has it."""
-    return json.dumps(text)[1:-1]
+    """The text as JSON that holds only ASCII has it; JSON within JSON has more backslashes."""
+    return json.dumps(text)[1:-1].replace("\\", "%")

@@ -89,8 +89,9 @@ class Store(Database):
         """Of several continuations the one that went on: itself compressed, not given up, written to last."""
         row = self.sessions[id]
         ended = text_at(row, "end_reason")
-        _, last, _ = self.held.get(id, (0, 0, 0))
-        return ended != "compression", ended == "ws_orphan_reap", -last, -number(row, "started_at"), id
+        _, last = self.held.get(id, (0, 0))
+        newest = last if isinstance(last, int) else 0
+        return ended != "compression", ended == "ws_orphan_reap", -newest, -number(row, "started_at"), id
 
     @cached_property
     def chains(self) -> dict[str, list[str]]:

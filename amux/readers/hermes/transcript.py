@@ -5,6 +5,7 @@ first exchange, its summary, the last turns; undone rows stay behind, marked.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +32,8 @@ class Line:
         self.text = text
         self.attachments = attachments
         self.summary = summary
-        self.undone = record.get("active") == 0 and not record.get("compacted")
+        self.archived = record.get("active") == 0 and bool(record.get("compacted"))
+        self.undone = record.get("active") == 0 and not self.archived
         self.repeated = record.get("display_kind") == "hidden"
         self.inherited = False
 
@@ -84,6 +86,7 @@ def lines(records: Iterable[Record]) -> list[Line]:
     """The records as lines; those that a compaction copied are marked as repeated."""
     found = [line for record in records if text_at(record, "role") in ROLES for line in lines_of(record)]
     mark_copies(found)
+    mark_unsummarised(found)
     mark_reviews(found)
     return found
 
@@ -139,6 +142,19 @@ def mark_copies(found: Sequence[Line]) -> None:
         mark(kept, after[anchor : anchor + tail])
         live = [*before[:head], line, *kept]
         place += anchor + tail
+
+
+def mark_unsummarised(found: Sequence[Line]) -> None:
+    """Mark what repeats archived lines after a compaction that left no summary one can tell."""
+    archived = Counter(line.key for line in found if line.archived)
+    live = [line for line in found if not line.archived]
+    if any(line.summary for line in live):
+        return
+    for line in live:
+        if not archived[line.key]:
+            break
+        archived[line.key] -= 1
+        line.repeated = True
 
 
 def mark(originals: Sequence[Line], copies: Sequence[Line]) -> None:

@@ -1,0 +1,152 @@
+"""Sessions as files, and read back."""
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import amux
+from amux.cost import Report
+from amux.errors import InvalidValue, UnreadableSession
+from amux.manager import SessionManager
+from amux.model import Message, Session
+from amux.output import export, parquet
+from amux.output.jsonout import dumps
+from amux.query import Query
+from amux.readers._base import session as made
+
+
+def whole(manager: SessionManager):
+    return lambda summary: manager.get(summary.agent, summary.session_id)
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_json_reads_back_into_the_same_session(case, tmp_path, form):
+    """For every session of every agent: what was exported, read and exported again is the same to the byte."""
+    for id in case.listed(subagents=True):
+        session = case.manager.get(case.agent, id, raw=True)
+        written = b"".join(export.chunks(session, form))
+        path = tmp_path / f"session.{form}"
+        path.write_bytes(written)
+        again = amux.load(path)
+
+        assert b"".join(export.chunks(again, form)) == written
+        assert [m.content for m in again.messages] == [m.content for m in session.messages]
+        assert again.messages == tuple(
+            replace(m, timestamp=other.timestamp, cost=other.cost, offset=None)
+            for m, other in zip(session.messages, again.messages, strict=True)
+        )
+
+
+def test_json_is_what_the_model_says(case):
+    for id in case.listed():
+        session = case.read(id)
+
+        assert json.loads(b"".join(export.chunks(session, "json"))) == json.loads(dumps(session))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", "not json", '{"sessionId": 3}', '{"sessionId": "x", "createdAt": "never"}']
+)
+def test_what_is_no_export_is_said_so(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+
+    with pytest.raises(UnreadableSession):
+        amux.load(path)
+
+
+def test_a_file_is_never_overwritten_by_accident(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("mine")
+    with pytest.raises(InvalidValue, match="--force"):
+        export.write_file(path, [b"theirs"], force=False)
+    assert path.read_text() == "mine"
+    export.write_file(path, [b"theirs"], force=True)
+
+    assert path.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_export_leaves_nothing_behind(tmp_path):
+    def chunks():
+        yield b"half"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        export.write_file(tmp_path / "x.json", chunks(), force=False)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidValue, match="cannot write"):
+        export.write_file(tmp_path / "no" / "x.json", [b""], force=False)
+
+
+def named(id: str) -> Session:
+    return made("claude", id, [Message("user", "hi")], path="nowhere")
+
+
+@pytest.mark.parametrize(
+    "id", ["../../etc/passwd", "-rf", "a;b", "a\nb", ".", "..", "x" * 5000, "con/nul", "\x1b[31m", "$(touch x)", "ünï"]
+)
+def test_no_id_becomes_a_path(id):
+    name = export.file_name(named(id), "json")
+
+    assert "/" not in name
+    assert name.startswith("claude-")
+    assert len(name) < 200
+    assert name.isascii()
+    assert name.isprintable()
+
+
+def test_different_ids_have_different_files():
+    assert export.file_name(named("a/b"), "json") != export.file_name(named("a_b"), "json")
+
+
+def test_many_at_once(corpus, tmp_path):
+    case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "fork"), tmp_path / "case")
+    sessions = case.manager.list(Query(agents=("claude",)))
+    failed = export.write_all(sessions, whole(case.manager), tmp_path / "out", "json", force=False, done=lambda _: None)
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+
+    assert failed == []
+    assert [entry["sessionId"] for entry in index] == [one.session_id for one in sessions]
+    for entry in index:
+        assert amux.load(tmp_path / "out" / entry["file"]).session_id == entry["sessionId"]
+    assert stat.S_IMODE((tmp_path / "out" / "index.json").stat().st_mode) & 0o400
+
+
+def test_the_parquet_archive_opens_in_duckdb(corpus, tmp_path):
+    """Its charges add up to the report: every call once, sub-agents under their main session."""
+    duckdb = pytest.importorskip("duckdb")
+    manager = None
+    for path in corpus.scenarios("claude"):
+        if path.name in ("fork", "subagent"):
+            case = corpus.open_case(path, tmp_path / path.name)
+            manager = case.manager
+            sessions = manager.list(Query(agents=("claude",), subagents=True))
+            out = tmp_path / f"{path.name}-archive"
+            parquet.write(sessions, whole(manager), manager.charges, out, lambda _: None)
+            found = duckdb.sql(query(out)).fetchall()
+            report = manager.total_cost(Query(agents=("claude",)), report=Report(group_by=("session",)))
+
+            assert {f"claude:{id}": (calls, tokens) for id, calls, tokens, _ in found} == {
+                key: (row.call_count, row.output_tokens) for key, row in report.breakdowns.items()
+            }
+            assert sum(usd for *_, usd in found) == pytest.approx(float(report.total_usd))
+            prompts = duckdb.sql(f"select count(*) from '{out}/messages/*/*.parquet' where role = 'user'").fetchall()
+            assert prompts[0][0] == sum(m.role == "user" for one in sessions for m in whole(manager)(one).messages)
+
+
+def query(out: Path) -> str:
+    return f"""
+        select main_session_id, sum(calls), sum(output_tokens), sum(coalesce(usd_recorded, usd_estimated))
+        from read_parquet('{out}/charges/*/*.parquet', hive_partitioning = true) group by main_session_id
+    """
+
+
+def test_a_data_set_has_a_directory_of_its_own(tmp_path):
+    (tmp_path / "x").touch()
+
+    with pytest.raises(InvalidValue, match="not empty"):
+        parquet.write([], named, lambda _: [], tmp_path, lambda _: None)
