@@ -70,10 +70,10 @@ def located(path: str) -> Iterator[tuple[int, Record]]:
     try:
         with open(path, "rb") as lines:
             for line in lines:
-                start, offset = offset, offset + len(line)
-                record = decoded(line) if len(line) > 1 else None
+                record = decoded(line)
                 if isinstance(record, dict):
-                    yield start, record
+                    yield offset, record
+                offset += len(line)
     except OSError as error:
         raise UnreadableSession(path, error.strerror or str(error)) from error
 
@@ -108,10 +108,11 @@ def text_at(value: Any, *path: str | int) -> str | None:
 
 def int_at(value: Any, *path: str | int) -> int | None:
     """The count there; None for anything that cannot be one: negative, absurd, a bool, a text."""
-    found = at(value, *path)
-    if isinstance(found, float) and found.is_integer():
-        found = int(found)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_COUNT else None
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else at(value, key)
+    if type(value) is int:  # not isinstance: a bool is no count
+        return value if 0 <= value <= MAX_COUNT else None
+    return int_at(int(value)) if isinstance(value, float) and value.is_integer() else None
 
 
 def usd_at(value: Any, *path: str | int) -> Decimal | None:

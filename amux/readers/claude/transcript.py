@@ -502,21 +502,19 @@ def told(record: Record) -> Iterator[Message]:
 
 def charges(lines: Iterable[Record], session_id: str, places: dict[str, int]) -> list[Charge]:
     """One charge per response of the model, abandoned branches included: they were paid for."""
-    best: dict[str, Record] = {}
+    best: dict[str, tuple[int, Record]] = {}
     for record in lines:
-        if kind_of(record) != "assistant" or not isinstance(at(record, "message", "usage"), dict):
+        message = record.get("message")
+        if not isinstance(message, dict) or not isinstance(message.get("usage"), dict) or kind_of(record) != "assistant":
             continue
-        if at(record, "message", "model") == SYNTHETIC or record.get("isApiErrorMessage"):
+        if message.get("model") == SYNTHETIC or record.get("isApiErrorMessage"):
             continue
-        key = text_at(record, "message", "id") or text_at(record, "requestId") or text_at(record, "uuid") or ""
+        key = text_at(message, "id") or text_at(record, "requestId") or text_at(record, "uuid") or ""
+        output = int_at(message["usage"], "output_tokens") or 0
         # The whole line with the highest output, not field by field: a fallback in mid-stream changes them all.
-        if key not in best or output_of(record) >= output_of(best[key]):
-            best[key] = record
-    return [charge(key, record, session_id, places.get(key)) for key, record in best.items()]
-
-
-def output_of(record: Record) -> int:
-    return int_at(record, "message", "usage", "output_tokens") or 0
+        if key not in best or output >= best[key][0]:
+            best[key] = output, record
+    return [charge(key, record, session_id, places.get(key)) for key, (_, record) in best.items()]
 
 
 def charge(key: str, record: Record, session_id: str, place: int | None) -> Charge:

@@ -48,7 +48,7 @@ class HermesReader(Reader):
     title = "Hermes Agent"
     program = "hermes"
     install = "curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash"
-    fork_hint = "resume it and type /branch"
+    fork_hint = "hermes forks only from within: resume the session and type /branch"
 
     def __init__(self, agent: str, host: Host) -> None:
         super().__init__(agent, host)
@@ -97,31 +97,37 @@ class HermesReader(Reader):
         yield from found.values()
 
     def home_refs(self, home: Home) -> Iterator[tuple[object, SessionRef]]:
-        known: Collection[str] = ()
+        """The refs of a home, each with what another ref to the same session has in common with it."""
         if os.path.lexists(home.database):
-            try:
-                store = self.store(home.database, home.prefix)
-                known = store.sessions
-                yield from store.refs()
-                if store.damage:
-                    raise UnreadableSession(home.database, str(store.damage))  # noqa: TRY301 - as one that does not open
-            except UnreadableSession as error:
-                yield error.path, broken_ref(error)
-        for ref in self.file_refs(home, known):
+            yield from self.database_refs(home)
+        for ref in self.file_refs(home):
             yield ref.key, ref
 
-    def file_refs(self, home: Home, known: Collection[str]) -> Iterator[SessionRef]:
-        yield from files.legacy_refs(home.path, home.prefix, known)
+    def database_refs(self, home: Home) -> Iterator[tuple[object, SessionRef]]:
+        try:
+            store = self.store(home)
+        except UnreadableSession as error:
+            yield error.path, broken_ref(error)
+            return
+        yield from store.refs()
+        if store.damage:
+            yield store.path, broken_ref(UnreadableSession(store.path, str(store.damage)))
+
+    def file_refs(self, home: Home) -> Iterator[SessionRef]:
+        """What lies in files and is not in the database, if there is one that opened."""
+        store = self.stores.get(home.database)
+        yield from files.legacy_refs(home.path, home.prefix, store.sessions if store else ())
         yield from files.memory_refs(home.path, home.prefix)
 
     # Reading
 
-    def store(self, path: str, prefix: str) -> Store:
-        """A database, opened once. Raises UnreadableSession."""
+    def store(self, home: Home) -> Store:
+        """The database of a home, opened once. Raises UnreadableSession."""
+        path = home.database
         if path not in self.stores:
             db = self.opened.enter_context(reading(path))
             try:
-                self.stores[path] = Store(path, prefix, db)
+                self.stores[path] = Store(path, home.prefix, db)
             except ERRORS as error:
                 raise UnreadableSession(path, str(error)) from error
         return self.stores[path]
@@ -140,7 +146,7 @@ class HermesReader(Reader):
         return files.text_of(ref.path) if ref.path.endswith(".md") else files.raw_legacy(ref)
 
     def stored(self, ref: SessionRef) -> Store:
-        return self.store(ref.path, ref.key.removesuffix(ref.files[0]))
+        return self.store(Home(os.path.dirname(ref.path), ref.key.removesuffix(ref.files[0])))
 
     def search(self, words: Words) -> Collection[str] | None:
         """What hermes' own index finds; the memory and sessions in files, which it does not know, are looked into."""
@@ -152,16 +158,13 @@ class HermesReader(Reader):
         return None if None in found else {id for ids in found for id in ids or ()}
 
     def found_in(self, home: Home, words: Words, probe: index.Probe) -> Collection[str] | None:
-        known: Collection[str] = ()
         ids: set[str] = set()
         if os.path.lexists(home.database):
-            store = self.store(home.database, home.prefix)
-            known = store.sessions
-            asked = index.Index(store, probe)
+            asked = index.Index(self.store(home), probe)
             if not asked.usable:
                 return None
             ids = index.chosen(words, asked.holders)
-        sessions = [session for ref in self.file_refs(home, known) for session in self.read(ref)]
+        sessions = [session for ref in self.file_refs(home) for session in self.read(ref)]
         return ids | index.chosen(words, lambda term: {one.session_id for one in sessions if probe.holds(one, term)})
 
     # Going on

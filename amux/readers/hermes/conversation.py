@@ -27,8 +27,10 @@ def read(agent: str, store: Store, newest: str) -> Sequence[Session]:
     rows = [store.sessions[id] for id in chain]
     charges = [
         charge
-        for row in rows
-        for charge in usage.charges(row, store.used.get(str(row["id"]), ()), last_time([row], records))
+        for id in chain
+        for charge in usage.charges(
+            store.sessions[id], store.used.get(id, ()), last_time([store.sessions[id]], records)
+        )
     ]
     found = messages(said)
     if not found and not charges:
@@ -53,6 +55,7 @@ def read(agent: str, store: Store, newest: str) -> Sequence[Session]:
             channel=last_text(rows, "source"),
             began=time_at(rows[0], "started_at"),
             based_on=sources(store, chain, place),
+            usage_recorded=any("input_tokens" in row for row in rows),
         )
     ]
 
@@ -62,7 +65,7 @@ def last_text(rows: Sequence[Record], name: str) -> str | None:
 
 
 def last_time(rows: Sequence[Record], records: Iterable[Record]) -> datetime | None:
-    """When any of the rows was last active; `ended_at` is often missing, and a date alone of the start would lose long ones."""
+    """When any of the rows was last active: `ended_at` is often missing and lost when a session is resumed."""
     ids = {row["id"] for row in rows}
     times = [time_at(record, "timestamp") for record in records if record.get("session_id") in ids]
     times += [time_at(row, name) for row in rows for name in ("started_at", "ended_at", "last_activity_at")]

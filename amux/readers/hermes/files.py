@@ -87,7 +87,7 @@ def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:
     return [
         _base.session(
             agent,
-            named if (named := text_at(told, "session_id")) and file_name(named) == ref.files[0] else ref.files[0],
+            own_id(told, ref.files[0]),
             found,
             path=ref.path,
             created_at=started,
@@ -99,6 +99,12 @@ def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:
             usage_recorded=False,
         )
     ]
+
+
+def own_id(told: Record, named: str) -> str:
+    """The id that a file's name stands for: the one it holds, if that would be named so."""
+    id = text_at(told, "session_id")
+    return id if id and file_name(id) == named else named
 
 
 def raw_legacy(ref: SessionRef) -> Json:

@@ -16,8 +16,8 @@ from functools import cached_property
 
 from amux.model import Session
 from amux.readers import _base
-from amux.readers._json import text_at
 from amux.readers._sqlite import columns
+from amux.readers.hermes.conversation import last_text
 from amux.readers.hermes.database import MESSAGE
 from amux.readers.hermes.store import Store
 from amux.readers.hermes.transcript import lines, messages
@@ -74,11 +74,10 @@ class Index:
 
     @cached_property
     def titles(self) -> dict[str, str]:
+        """What conversations were named, by the ids they are listed under."""
         rows = self.store.sessions
-        shown = {newest: [text_at(rows[id], "title") for id in chain] for newest, chain in self.store.chains.items()}
-        return {
-            newest: spaced(title) for newest, given in shown.items() if (title := next(filter(None, given[::-1]), None))
-        }
+        named = {newest: last_text([rows[id] for id in chain], "title") for newest, chain in self.store.chains.items()}
+        return {newest: spaced(_base.title_from(title)) for newest, title in named.items() if title}
 
     def holders(self, term: Term) -> set[str]:
         """The conversations, by the ids they are listed under, that hold a term."""

@@ -15,9 +15,9 @@ from amux.readers._json import Record, at, decoded, int_at, list_at, text_at, ti
 from amux.readers.hermes.typed import Prompt, content, prompt
 
 SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
-PRIOR = re.compile(r"\s*\[PRIOR CONTEXT[^\]\n]*\]\n")
+PRIOR = "[PRIOR CONTEXT"
 SUMMARY_BELOW = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-SUMMARY_END = re.compile(r"\s*--- END OF CONTEXT SUMMARY[^\n]*\s*")
+SUMMARY_END = re.compile(r"--- END OF CONTEXT SUMMARY[^\n]*")
 INTERRUPTED = "Operation interrupted"
 ROLES = frozenset({"user", "assistant", "tool", "system"})
 """The messaging gateway also writes `session_meta`, its tool definitions."""
@@ -107,11 +107,12 @@ def parted(text: str) -> tuple[str | None, str]:
     """The summary in a text (None: there is none) and the rest of it."""
     before, below, after = text.partition(SUMMARY_BELOW)
     if below:
-        return SUMMARY_END.sub("", after).strip(), PRIOR.sub("", before, count=1).strip()
+        first, _, kept = before.strip().partition("\n")
+        return SUMMARY_END.sub("", after).strip(), kept.strip() if first.startswith(PRIOR) else before.strip()
     if not text.lstrip().startswith(SUMMARIES):
         return None, text
     end = SUMMARY_END.search(text)
-    return (text[: end.start()], text[end.end() :]) if end else (text, "")
+    return (text[: end.start()].strip(), text[end.end() :].strip()) if end else (text, "")
 
 
 # What a compaction wrote again

@@ -16,7 +16,8 @@ STRUCTURED = "\0json:"
 """How content that is no text is stored: a NUL byte, then JSON."""
 IMAGES = frozenset({"image", "image_url", "input_image"})
 DATA_URL = re.compile(r"data:([\w.+/-]+)[;,]")
-RECALLED = re.compile(r"<\s*memory-context\s*>.*?</\s*memory-context\s*>\s*", re.DOTALL | re.IGNORECASE)
+FENCE = re.compile(r"<(/?)\s*memory-context\s*>\s*", re.IGNORECASE)
+"""Around what hermes recalled from its memory."""
 
 REVIEWS = (
     "Review the conversation above and update the skill library",
@@ -98,7 +99,7 @@ def attached(parts: list[Any]) -> Iterator[Attachment]:
 
 def prompt(text: str, attachments: tuple[Attachment, ...] = ()) -> Prompt:
     """What a message of the user's role is."""
-    text = RECALLED.sub("", text) if "memory-context" in text else text
+    text = without_recalled(text)
     if text.startswith(SCAFFOLDING):
         return Prompt("")
     if text.lstrip().startswith(REVIEWS):
@@ -111,6 +112,15 @@ def prompt(text: str, attachments: tuple[Attachment, ...] = ()) -> Prompt:
     if notification(text):
         return Prompt(text, event="notification")
     return typed(text, attachments)
+
+
+def without_recalled(text: str) -> str:
+    kept = []
+    place, inside = 0, False
+    for fence in FENCE.finditer(text):
+        kept += [] if inside else [text[place : fence.start()]]
+        place, inside = fence.end(), not fence[1]
+    return "".join((*kept, text[place:]))
 
 
 def notification(text: str) -> bool:
