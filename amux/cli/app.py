@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from amux import __version__
-from amux.cli import agents, cost, sessions, share  # noqa: F401 - share adds its commands to sessions
+from amux.cli import agents, cost, schema, sessions, share  # noqa: F401 - share adds its commands to sessions
 from amux.cli.options import settings
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(cost.app, name="cost")
 app.command()(agents.agents)
+app.command("schema")(schema.schema_)
 
 
 def say_version(asked: bool) -> None:

@@ -141,21 +141,39 @@ def whole_lines(content: bytes, start: int) -> int:
 
 
 def required(before: Telling, path: str, content: bytes, start: int, prefix: Telling | None) -> dict[str, list[Said]]:
-    """For each session in a file, what was said in it before the damage, as two witnesses have it.
+    """For each session in a file, what was said in it before the damage.
 
-    One is the reader itself, given only the lines before the damage (`prefix`). The other is the file: a text that is not
-    in it any more from the damage on stood before it, whatever a reader makes of that.
+    Of lines the reader itself is the witness, given only those before the damage (`prefix`); of a file that is one value,
+    the file: a text that does not stand in it from the damage on stood before it, whatever a reader makes of that.
     """
     found: dict[str, list[Said]] = {}
     for id, session in before.sessions.items():
         if session.path != path:
             continue
-        known = set(prefix.sessions[id].said) if prefix and id in prefix.sessions else set()
-        lines = prefix is not None
-        end = whole_lines(content, start) if lines else start
-        stood = [one for one in session.said if one[1] and (one in known or ends_before(content, one[1], end))]
-        found[id] = stood if lines else stood[:-1]
+        stood = texts_before(session, content, start if prefix is None else whole_lines(content, start))
+        if prefix is None:
+            found[id] = stood[:-1]
+        elif id in prefix.sessions:
+            lost = missing(session.said, prefix.sessions[id].said)
+            found[id] = without(session.said, lost)
+        else:
+            found[id] = stood if len(stood) > 1 else []
     return {id: stood for id, stood in found.items() if stood}
+
+
+def texts_before(session: Told, content: bytes, end: int) -> list[Said]:
+    return [one for one in session.said if session.said.count(one) == 1 and ends_before(content, one[1], end)]
+
+
+def without(said: Sequence[Said], lost: Sequence[Said]) -> list[Said]:
+    gone = list(lost)
+    kept = []
+    for one in reversed(said):
+        if one in gone:
+            gone.remove(one)
+        else:
+            kept.append(one)
+    return kept[::-1]
 
 
 def ends_before(content: bytes, text: str, end: int) -> bool:

@@ -1,8 +1,9 @@
 """What is odd about hermes: lineage, compactions, costs by their status, profiles, files, its own index."""
 
 import json
-import os
 import sqlite3
+import time
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -109,8 +110,22 @@ def home(tmp_path) -> Path:
 
 
 @pytest.fixture
-def state(home) -> State:
-    return State(home)
+def make() -> Iterator[Callable[..., State]]:
+    """What makes databases, each closed when the test is over."""
+    made: list[State] = []
+
+    def one(home: Path, schema: int = 22) -> State:
+        made.append(State(home, schema))
+        return made[-1]
+
+    yield one
+    for state in made:
+        state.db.close()
+
+
+@pytest.fixture
+def state(make, home) -> State:
+    return make(home)
 
 
 def manager(home: Path, **env: str) -> SessionManager:
@@ -143,8 +158,8 @@ def archived(*said: str) -> list[dict[str, Any]]:
 # Versions
 
 
-def test_schema_11_is_read_by_the_columns_it_has(home):
-    state = State(home, schema=11)
+def test_schema_11_is_read_by_the_columns_it_has(make, home):
+    state = make(home, schema=11)
     call = {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}
     state.session(
         "20260101_000000_aaaaaa",
@@ -192,8 +207,8 @@ def test_rows_of_later_versions_that_nobody_saw_are_left_out(state, home):
 # Lineage
 
 
-def test_a_branch_of_0_13_is_told_by_what_it_copied(home):
-    state = State(home, schema=11)
+def test_a_branch_of_0_13_is_told_by_what_it_copied(make, home):
+    state = make(home, schema=11)
     state.session("parent", "Explain", "Explained", ended_at=None)
     state.session("branch", "Explain", "Explained", "And now?", "This", parent_session_id="parent")
     state.session("agent", "Count the files", "Three", parent_session_id="parent")
@@ -285,8 +300,8 @@ def test_a_subagent_that_was_compressed_stays_one_session(state, home):
     assert found["agent2"].parent_id == "main"
 
 
-def test_a_subagent_of_0_13_is_no_continuation_of_its_compressed_parent(home):
-    state = State(home, schema=11)
+def test_a_subagent_of_0_13_is_no_continuation_of_its_compressed_parent(make, home):
+    state = make(home, schema=11)
     state.session("main", "Go", "Done", end_reason="compression", ended_at=START + 3000)
     state.session("agent", "Count", "Three", parent_session_id="main")
 
@@ -367,8 +382,8 @@ def test_what_was_undone_after_a_compaction_is_gone_before_it_too(state, home):
     assert prompts(read(home, "a")) == ["Q1", "Q2 better"]
 
 
-def test_old_rows_without_a_flag_are_live(home):
-    state = State(home, schema=11)
+def test_old_rows_without_a_flag_are_live(make, home):
+    state = make(home, schema=11)
     state.db.execute("alter table messages add column active integer")
     state.session("a", "Hi", "Hello")
 
@@ -377,40 +392,40 @@ def test_old_rows_without_a_flag_are_live(home):
 
 # What was typed
 
+SEEN = """[The user sent an image~ Here's what I can see:
+A [red] dot]
+[If you need a closer look, use vision_analyze with image_url: /p/dot.png ~]"""
+ONE_SKILL = """[IMPORTANT: The user has invoked the "Deep Dive" skill, indicating they want you to follow its instructions. The full \
+skill content is loaded below.]
+
+# Deep
+
+The user has provided the following instruction alongside the skill invocation: the cart
+
+[Runtime note: x]"""
+TWO_SKILLS = """[IMPORTANT: The user has invoked the "/a /b" stacked skill bundle, loading 2 skills together.]
+
+Skills loaded: a, b
+
+User instruction: go
+
+[Loaded as part of the x]"""
+CRON = '[IMPORTANT: You are running as a scheduled cron job. Nothing new: respond with "[SILENT]" and nothing more.]'
+
 
 @pytest.mark.parametrize(
     ("stored", "typed", "attached"),
     [
         ("Look\n\n[Image attached at: /p/dot.png]\n[screenshot]", "Look", [("image", "/p/dot.png")]),
-        (
-            "[The user sent an image~ Here's what I can see:\nA [red] dot]\n[If you need a closer look, use vision_analyze"
-            " with image_url: /p/dot.png ~]\n\nLook",
-            "Look",
-            [("image", "/p/dot.png")],
-        ),
+        (SEEN + "\n\nLook", "Look", [("image", "/p/dot.png")]),
         ("[The user sent a voice message: /p/v.ogg (duration: 0:03)]\n\nWell", "Well", [("audio", "/p/v.ogg")]),
         ("[The user sent a document: 'a b.pdf'. It is saved at: /p.]\n\nRead it", "Read it", [("file", "a b.pdf")]),
         ("Fix\n\n--- Attached Context ---\n\n📄 @file:a.py (12 tokens)\n```python\nx\n```", "Fix", [("file", "a.py")]),
         ("[System note: The session was reset.]\n\nHello", "Hello", []),
         ("<memory-context>old</memory-context>\nHello", "Hello", []),
-        (
-            '[IMPORTANT: The user has invoked the "Deep Dive" skill, indicating they want you to follow its instructions. The'
-            " full skill content is loaded below.]\n\n# Deep\n\nThe user has provided the following instruction alongside the"
-            " skill invocation: the cart\n\n[Runtime note: x]",
-            "/deep-dive the cart",
-            [("skill", "Deep Dive")],
-        ),
-        (
-            '[IMPORTANT: The user has invoked the "/a /b" stacked skill bundle, loading 2 skills together.]\n\nSkills loaded:'
-            " a, b\n\nUser instruction: go\n\n[Loaded as part of the x]",
-            "/a /b go",
-            [("skill", "/a /b")],
-        ),
-        (
-            '[IMPORTANT: You are running as a scheduled cron job. Answer "[SILENT]" if so.]\n\nReport the news',
-            "Report the news",
-            [],
-        ),
+        (ONE_SKILL, "/deep-dive the cart", [("skill", "Deep Dive")]),
+        (TWO_SKILLS, "/a /b go", [("skill", "/a /b")]),
+        (CRON + "\n\nReport the news", "Report the news", []),
         ("[bracketed] text of my own", "[bracketed] text of my own", []),
     ],
 )
@@ -504,17 +519,17 @@ def test_a_provider_that_told_no_tokens_is_not_free(state, home):
 # Profiles and files
 
 
-def test_profiles_are_homes_of_their_own(state, home):
+def test_profiles_are_homes_of_their_own(make, state, home):
     state.session("a", "Hi", "Hello")
-    State(home / "profiles" / "coder").session("b", "Code", "Coded")
-    State(home / "profiles" / "Not A Profile").session("c", "No", "No")
+    make(home / "profiles" / "coder").session("b", "Code", "Coded")
+    make(home / "profiles" / "Not A Profile").session("c", "No", "No")
 
     assert set(listed(home)) == {"a", "b"}
 
 
-def test_two_sessions_of_one_id_are_two(state, home):
+def test_two_sessions_of_one_id_are_two(make, state, home):
     state.session("a", "Hi", "Hello")
-    State(home / "profiles" / "coder").session("a", "Code", "Coded", started_at=START + 7)
+    make(home / "profiles" / "coder").session("a", "Code", "Coded", started_at=START + 7)
 
     found = manager(home).list(Query(agents=("hermes",)))
     assert sorted(one.title for one in found) == ["Code", "Hi"]
@@ -559,8 +574,6 @@ def test_files_count_where_the_database_does_not_know_them(state, home):
 
 
 def test_a_time_without_a_zone_is_local(state, home, monkeypatch):
-    import time  # noqa: PLC0415 - only to let the zone take effect
-
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
@@ -606,9 +619,9 @@ def test_the_root_is_where_profiles_lie(env, platform, root):
     assert [str(one) for one in READER("hermes", Host(Path("/home/dev"), env, platform)).roots()] == [root]
 
 
-def test_resuming_names_the_profile_where_hermes_would_use_another(state, home):
+def test_resuming_names_the_profile_where_hermes_would_use_another(make, state, home):
     state.session("-a", "Hi", "Hello")
-    State(home / "profiles" / "coder").session("b", "Code", "Coded")
+    make(home / "profiles" / "coder").session("b", "Code", "Coded")
     found = listed(home)
 
     reader = READER("hermes", Host(home.parent, {}))
@@ -671,6 +684,42 @@ def test_listing_asks_each_table_once_however_many_sessions_there_are(state, hom
     assert not [query for query in few if "content" in query]
 
 
+def test_what_a_session_takes_from_others_follows_them(state, home):
+    """A fork is told by its parent's messages, has its parent's directory, and its parent may get another id."""
+    host = Host(home.parent, {})
+
+    def agrees() -> dict[str, Any]:
+        kept, fresh = (SessionManager(host, cache=cache).list(Query(agents=("hermes",))) for cache in (True, False))
+        assert kept == fresh
+        return {one.session_id: one for one in kept}
+
+    state.session("parent", "Explain", cwd="/w")
+    state.session("child", "Explain", "Explained", "More", parent_session_id="parent")
+    assert set(agrees()) == {"parent"}
+    state.say("parent", {"role": "assistant", "content": "Explained", "timestamp": START})
+    assert agrees()["child"].forked_from == "parent"
+    state.db.execute("update sessions set cwd = '/elsewhere' where id = 'parent'")
+    assert agrees()["child"].cwd == "/elsewhere"
+    state.db.execute("update sessions set end_reason = 'compression', ended_at = ? where id = 'parent'", [state.clock])
+    state.session("newest", "Explain", SUMMARY, parent_session_id="parent")
+    assert agrees()["child"].forked_from == "newest"
+    state.db.execute("delete from sessions where id in ('parent', 'newest')")
+    state.db.execute("delete from messages where session_id in ('parent', 'newest')")
+    assert agrees()["child"].forked_from is None
+
+
+def test_a_database_is_opened_only_when_it_changed(state, home):
+    reader = READER("hermes", Host(home.parent, {}))
+    state.db.execute("pragma journal_mode = wal")
+    state.session("a", "Hi", "Hello")
+    before = reader.state()
+
+    assert reader.state() == before
+    state.say("a", "More")
+    assert reader.state() != before
+    assert not reader.stores
+
+
 def test_a_damaged_database_does_not_hide_the_others(state, home):
     state.session("a", "Hi", "Hello")
     broken = home / "profiles" / "broken"
@@ -697,35 +746,27 @@ def test_what_stands_before_the_damage_is_read(state, home):
     assert 0 < sum(len(session.messages) for session in read) < 40
 
 
+STRANGE = (
+    *("source", "model", "model_config", "parent_session_id", "ended_at", "end_reason", "title", "cwd", "input_tokens"),
+    *("estimated_cost_usd", "cost_status", "archived"),
+)
+STRANGE_MESSAGE = ("content", "tool_calls", "tool_call_id", "reasoning", "active", "timestamp")
+
+
 @pytest.mark.parametrize("value", ["x", b"\xff\x00", -1, 1e300, None, "[1, 2]", '{"a": []}'])
 def test_values_of_any_kind_are_endured(state, home, value):
-    strange = {name: value for name in ("source", "model", "model_config", "parent_session_id", "ended_at", "end_reason",
-               "title", "cwd", "input_tokens", "estimated_cost_usd", "cost_status", "archived")}  # fmt: skip
-    state.db.execute("create table loose (id, source, model, model_config, parent_session_id, ended_at, end_reason, title,"
-                     " cwd, input_tokens, estimated_cost_usd, cost_status, archived)")  # fmt: skip
-    state.db.execute("drop table sessions")
-    state.db.execute("alter table loose rename to sessions")
-    state.insert("sessions", {"id": "a", **strange})
-    row = {
-        "role": "assistant",
-        "content": value,
-        "tool_calls": value,
-        "tool_call_id": value,
-        "reasoning": value,
-        "active": value,
-    }
-    state.db.execute("create table spare (id integer primary key, session_id, role, content, tool_calls, tool_call_id,"
-                     " reasoning, active, timestamp)")  # fmt: skip
-    state.db.execute("drop table messages")
-    state.db.execute("alter table spare rename to messages")
+    state.db.executescript("drop table sessions; drop table messages")
+    state.db.execute(f"create table sessions (id, {', '.join(STRANGE)})")
+    state.db.execute(f"create table messages (id integer primary key, session_id, role, {', '.join(STRANGE_MESSAGE)})")
+    state.insert("sessions", {"id": "a", **dict.fromkeys(STRANGE, value)})
     for role in ("assistant", "user", "tool", "system", value):
-        state.insert("messages", {"session_id": "a", **row, "role": role, "timestamp": value})
+        state.insert("messages", {"session_id": "a", "role": role, **dict.fromkeys(STRANGE_MESSAGE, value)})
     state.insert("messages", {"session_id": "a", "role": "user", "content": "Still here"})
 
     with READER("hermes", Host(home.parent, {})) as reader:
         (ref,) = [ref for ref in reader.refs() if ref.key == "a"]
         (session,) = reader.read(ref)
-        reader.raw(ref, "a")
+        assert reader.raw(ref, "a")["messages"]
     assert "Still here" in prompts(session)
 
 
@@ -788,26 +829,18 @@ def test_its_index_finds_what_reading_finds(indexed, asked, found):
     assert found <= {one.session_id for one in hits}
 
 
+ASKED = ("marmalade", "quokka", "checkout", "final answer", "terminal", "zebra", "検索", "大别山项目", "invoice -redis")
+
+
 def test_its_index_and_the_catalog_agree_on_recorded_sessions(corpus, tmp_path):
+    query = Query(agents=("hermes",), sort="relevance")
     for path in corpus.scenarios("hermes"):
         case = corpus.open_case(path, tmp_path / path.name)
-        query = Query(agents=("hermes",), sort="relevance")
-        for asked in (
-            "marmalade",
-            "quokka",
-            "checkout",
-            "final answer",
-            "terminal",
-            "zebra",
-            "检索",
-            "検索",
-            "invoice -redis",
-        ):
-            matched = case.manager.ask(
-                ("hermes",), lambda catalog, asked=asked: catalog.matches(words(asked), query, None)
-            )
+        case.listed()
+        for asked in map(words, ASKED):
+            matched = {one.summary.session_id for one in case.manager.catalog.matches(asked, query, None)}
             with READER("hermes", Host(case.home, case.env)) as reader:
-                assert set(reader.search(words(asked)) or ()) == {one.summary.session_id for one in matched}, asked
+                assert set(reader.search(asked) or ()) == matched, asked
 
 
 @pytest.mark.parametrize(
@@ -838,4 +871,3 @@ def test_nothing_is_left_beside_the_database(state, home):
 
     assert {path.name: path.stat().st_mtime_ns for path in home.iterdir()} == before
     assert "state.db-wal" in before
-    assert os.listdir(home) == list(before) or set(os.listdir(home)) == set(before)

@@ -15,7 +15,9 @@ from amux.readers._base import SessionRef
 from amux.readers._json import Record, decoded, text_at, when
 from amux.readers._sqlite import reading, rows
 from amux.readers._tree import branch
-from amux.readers.claude import transcript
+from amux.readers.claude.charges import charges
+from amux.readers.claude.conversation import Spilled, conversation
+from amux.readers.claude.transcript import surroundings
 
 SESSIONS = (
     "select session_id, count(*) n, max(rowid) last, max(timestamp) latest from base_messages group by session_id"
@@ -68,23 +70,21 @@ def read(agent: str, opened: ExitStack, ref: SessionRef) -> Session:
     last = next((uuid for uuid in reversed(own) if uuid in main), None)
     shown = [main[uuid] for uuid in branch(parents, last)]
     inherited = [line for line in shown if line["sessionId"] != ref.key]
-    before, _ = transcript.conversation(inherited, transcript.Spilled(ref.path))
-    after, places = transcript.conversation(
-        [line for line in shown if line["sessionId"] == ref.key], transcript.Spilled(ref.path)
-    )
+    before, _ = conversation(inherited, Spilled(ref.path))
+    after, places = conversation([line for line in shown if line["sessionId"] == ref.key], Spilled(ref.path))
     times = [time for line in own.values() if (time := when(line["timestamp"]))]
     return _base.session(
         agent,
         ref.key,
         [*_base.inherited(before), *after],
         path=ref.path,
-        charges=[moved(charge, len(before)) for charge in transcript.charges(own.values(), ref.key, places)],
+        charges=[moved(charge, len(before)) for charge in charges(own.values(), ref.key, places)],
         created_at=min(times, default=None),
         updated_at=max(times, default=None),
         began=min(times, default=None),
         forked_from=text_at(inherited[-1], "sessionId") if inherited else None,
         based_on=tuple({str(line["sessionId"]) for line in inherited}),
-        **transcript.surroundings(own.values()),
+        **surroundings(own.values()),
     )
 
 

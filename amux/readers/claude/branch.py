@@ -1,0 +1,55 @@
+"""The active branch of a transcript: what Claude Code itself would show on resume."""
+
+from amux.readers._json import Record, text_at
+from amux.readers._tree import branch
+from amux.readers.claude.lines import blocks, kind_of
+
+
+def active(chain: dict[str, Record]) -> list[Record]:
+    """The lines the program would show on resume, with what came before a compaction, in file order."""
+    parents: dict[str, str | None] = {}
+    previous = None
+    for uuid, record in chain.items():
+        parent = text_at(record, "parentUuid") or text_at(record, "logicalParentUuid")
+        # A parent that is missing was a torn or unwritten line: what stands before it in the file came before it.
+        parents[uuid] = parent if parent is None or parent in chain else previous
+        previous = uuid
+    on_branch = set(branch(parents, leaf(chain, parents)))
+    on_branch |= parallel(chain, on_branch)
+    return [record for uuid, record in chain.items() if uuid in on_branch]
+
+
+def leaf(chain: dict[str, Record], parents: dict[str, str | None]) -> str | None:
+    """The last answer or prompt in the file that ends a branch."""
+    has_child = set(parents.values())
+    position = {uuid: number for number, uuid in enumerate(chain)}
+    best = None
+    for end in reversed(chain):
+        if end in has_child:
+            continue
+        spoken = next((uuid for uuid in reversed(branch(parents, end)) if spoke(chain[uuid])), None)
+        if spoken and (best is None or position[spoken] > position[best]):
+            best = spoken
+        if best and position[best] > position[end]:
+            break  # branches that ended earlier cannot have a later end
+    return best or next(reversed(chain), None)
+
+
+def spoke(record: Record) -> bool:
+    return kind_of(record) in ("user", "assistant") and not record.get("isMeta") and not record.get("teamName")
+
+
+def parallel(chain: dict[str, Record], on_branch: set[str]) -> set[str]:
+    """Lines beside the branch that belong to it: each result of parallel calls hangs on its own call's line."""
+    beside = {uuid: record for uuid, record in chain.items() if uuid not in on_branch}
+    if not beside:
+        return set()
+    answers = {id for uuid in on_branch if (id := text_at(chain[uuid], "message", "id"))}
+    same = {uuid for uuid, record in beside.items() if text_at(record, "message", "id") in answers}
+    lines = (chain[uuid] for uuid in on_branch | same)
+    calls = {text_at(block, "id") for record in lines for block in blocks(record) if block.get("type") == "tool_use"}
+    return same | {
+        uuid
+        for uuid, record in beside.items()
+        if any(text_at(block, "tool_use_id") in calls for block in blocks(record) if "tool_use_id" in block)
+    }

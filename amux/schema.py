@@ -1,0 +1,139 @@
+"""JSON Schema of what --json prints, made from the model.
+
+Fields are only ever added: a schema leaves room for members it does not know.
+"""
+
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from amux.errors import AmuxError
+from amux.output.jsonout import shown
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+PLAIN: dict[Any, dict[str, str]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Decimal: {"type": "number"},
+    datetime: {"type": "string", "format": "date-time"},
+    type(None): {"type": "null"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How an agent's program is started to resume or fork a session."""
+
+    ALWAYS: ClassVar = frozenset({"agent", "session_id", "argv", "env", "warnings"})
+
+    agent: str
+    session_id: str
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+class Name(StrEnum):
+    """What there is a schema of."""
+
+    session = "session"
+    summary = "summary"
+    hit = "hit"
+    cost = "cost"
+    diff = "diff"
+    agent = "agent"
+    launch = "launch"
+    error = "error"
+
+
+def schemas() -> dict[str, Any]:
+    """Every schema by its name."""
+    return {name.value: schema(name) for name in Name}
+
+
+def schema(name: Name) -> dict[str, Any]:
+    """The schema of one value; a list, a search and the agents are arrays of such."""
+    from amux import model, results  # noqa: PLC0415 - the names are wanted at every start, the classes here alone
+
+    kinds: dict[Name, type] = {
+        Name.session: model.Session,
+        Name.summary: model.SessionSummary,
+        Name.hit: results.SearchHit,
+        Name.cost: results.CostSummary,
+        Name.diff: results.SessionDiff,
+        Name.agent: results.AgentStatus,
+        Name.launch: Launch,
+    }
+    if name is Name.error:
+        return {"$schema": DRAFT, "title": "Error", **failure()}
+    definitions: dict[str, Any] = {}
+    whole = described(kinds[name], definitions)
+    return {"$schema": DRAFT, "title": kinds[name].__name__, **whole, "$defs": dict(sorted(definitions.items()))}
+
+
+def failure() -> dict[str, Any]:
+    """What stderr says when a command with --json fails."""
+    error = {
+        "type": "object",
+        "properties": {
+            "code": {"type": "string", "enum": sorted({kind.code for kind in descendants(AmuxError)})},
+            "message": {"type": "string"},
+            "recoverable": {"type": "boolean"},
+        },
+        "required": ["code", "message", "recoverable"],
+    }
+    return {"type": "object", "properties": {"error": error}, "required": ["error"]}
+
+
+def descendants(kind: type[AmuxError]) -> Iterator[type[AmuxError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from descendants(child)
+
+
+def described(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A class of the model as an object; the classes in it are put into `definitions`."""
+    hints = types_of(kind)
+    properties = {}
+    required = []
+    for name, key, always, foreign in shown(kind):
+        properties[key] = {} if foreign else shape(hints[name], definitions, nothing=always)
+        if always:
+            required.append(key)
+    found: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    # A dataclass without a docstring gets its signature for one.
+    said = (kind.__doc__ or "").partition("\n\n")[0]
+    return found if said.startswith(f"{kind.__name__}(") else {"description": said, **found}
+
+
+def types_of(kind: type) -> dict[str, Any]:
+    """The types of the fields and of what is computed from them."""
+    computed: tuple[str, ...] = getattr(kind, "COMPUTED", ())
+    return get_type_hints(kind) | {name: get_type_hints(getattr(kind, name).fget)["return"] for name in computed}
+
+
+def shape(hint: Any, definitions: dict[str, Any], *, nothing: bool = True) -> dict[str, Any]:
+    """A type as a schema; without `nothing`, None is not among its values, since JSON then leaves the field out."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        some = [shape(part, definitions) for part in parts if nothing or part is not type(None)]
+        return some[0] if len(some) == 1 else {"anyOf": some}
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin is tuple:
+        return {"type": "array", "items": shape(parts[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": shape(parts[1], definitions)}
+    if is_dataclass(hint) and isinstance(hint, type):
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}  # what holds itself must not be described without end
+            definitions[hint.__name__] = described(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    return dict(PLAIN[hint])
