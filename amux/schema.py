@@ -3,6 +3,7 @@
 Fields are only ever added: a schema leaves room for members it does not know.
 """
 
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
@@ -12,9 +13,10 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from amux.errors import AmuxError
-from amux.output.jsonout import shown
+from amux.output.jsonout import camel, shown
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+FIELD = re.compile(r"(?<=`)\w+(?=`)")
 PLAIN: dict[Any, dict[str, str]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -108,9 +110,16 @@ def described(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         if always:
             required.append(key)
     found: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
-    # A dataclass without a docstring gets its signature for one.
-    said = (kind.__doc__ or "").partition("\n\n")[0]
-    return found if said.startswith(f"{kind.__name__}(") else {"description": said, **found}
+    said = description(kind)
+    return {"description": said, **found} if said else found
+
+
+def description(kind: type) -> str:
+    """What a class says of itself, with the names its fields have in JSON."""
+    said = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    if said.startswith(f"{kind.__name__}("):  # the signature a dataclass without a docstring gets for one
+        return ""
+    return FIELD.sub(lambda found: camel(found[0]), said)
 
 
 def types_of(kind: type) -> dict[str, Any]:

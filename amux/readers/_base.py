@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -188,9 +189,10 @@ def entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as found:
             # A name that is no UTF-8 can be neither kept in the catalog nor printed: no agent writes one.
-            listed = sorted((entry for entry in found if encodable(entry.name)), key=lambda entry: entry.name)
+            listed = [entry for entry in found if entry.name.isascii() or encodable(entry.name)]
     except (OSError, ValueError):
         return
+    listed.sort(key=attrgetter("name"))
     yield from listed
 
 

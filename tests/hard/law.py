@@ -2,11 +2,10 @@
 
 import json
 import os
-import re
 import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,45 +134,45 @@ def is_database(content: bytes) -> bool:
     return content.startswith(MAGIC)
 
 
-def whole_lines(content: bytes, start: int) -> int:
-    """Where the line begins in which `start` lies."""
-    return content.rfind(b"\n", 0, start) + 1
+def line_of(content: bytes, place: int) -> int:
+    """Where the line begins in which a place lies."""
+    return content.rfind(b"\n", 0, place) + 1
 
 
-def required(before: Telling, path: str, content: bytes, start: int, prefix: Telling | None) -> dict[str, list[Said]]:
-    """For each session in a file, what was said in it before the damage.
+def sessions_in(telling: Telling, path: str) -> dict[str, Told]:
+    """The sessions of a file; a database's -wal is part of it."""
+    store = path.removesuffix("-wal").removesuffix("-shm")
+    return {id: session for id, session in telling.sessions.items() if session.path == store}
 
-    Of lines the reader itself is the witness, given only those before the damage (`prefix`); of a file that is one value,
-    the file: a text that does not stand in it from the damage on stood before it, whatever a reader makes of that.
+
+def before_in_lines(whole: Telling, prefix: Telling, path: str, content: bytes, start: int) -> dict[str, list[Said]]:
+    """What was said before the damage in a file of lines, or in a -wal.
+
+    The reader itself is the witness, given nothing but what lies before the damage (`prefix`); that it tells anything at
+    all, the file itself says: of two texts that stand in lines before it, the session must be there.
     """
     found: dict[str, list[Said]] = {}
-    for id, session in before.sessions.items():
-        if session.path != path:
-            continue
-        stood = texts_before(session, content, start if prefix is None else whole_lines(content, start))
-        if prefix is None:
-            found[id] = stood[:-1]
-        elif id in prefix.sessions:
-            lost = missing(session.said, prefix.sessions[id].said)
-            found[id] = without(session.said, lost)
-        else:
-            found[id] = stood if len(stood) > 1 else []
-    return {id: stood for id, stood in found.items() if stood}
+    for id, session in sessions_in(whole, path).items():
+        if id in prefix.sessions:
+            found[id] = kept(session.said, prefix.sessions[id].said)
+        elif len(stood := texts_before(session, content, line_of(content, start))) > 1:
+            found[id] = stood
+    return found
+
+
+def before_in_a_value(whole: Telling, path: str, content: bytes, start: int) -> dict[str, list[Said]]:
+    """What was said before the damage in a file that is one JSON value: the prompts after which more text stands."""
+    found: dict[str, list[Said]] = {}
+    for id, session in sessions_in(whole, path).items():
+        stood = texts_before(session, content, start)
+        prompts = [place for place, (role, _) in enumerate(stood[:-1]) if role == "user"]
+        found[id] = stood[: prompts[-1] + 1] if prompts else []
+    return found
 
 
 def texts_before(session: Told, content: bytes, end: int) -> list[Said]:
+    """What was said only once and does not stand in the file from a place on."""
     return [one for one in session.said if session.said.count(one) == 1 and ends_before(content, one[1], end)]
-
-
-def without(said: Sequence[Said], lost: Sequence[Said]) -> list[Said]:
-    gone = list(lost)
-    kept = []
-    for one in reversed(said):
-        if one in gone:
-            gone.remove(one)
-        else:
-            kept.append(one)
-    return kept[::-1]
 
 
 def ends_before(content: bytes, text: str, end: int) -> bool:
@@ -182,73 +181,83 @@ def ends_before(content: bytes, text: str, end: int) -> bool:
 
 
 def forms(text: str) -> Iterator[bytes]:
-    """A text as it stands in JSON: as it is, or in escapes."""
+    """A text as it stands in JSON: as it is, or in escapes. A short one may stand anywhere."""
     for ascii_only in (True, False):
         written = json.dumps(text, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-        if len(written) > 10:  # a shorter one may stand anywhere
+        if len(written) > 10:
             yield written
 
 
-def missing(wanted: Sequence[Said], found: Sequence[Said]) -> list[Said]:
-    """What is wanted and not among what was found, in order."""
-    remaining = list(found)
-    lost = []
+def same(wanted: Said, found: Said) -> bool:
+    """Whether it is told; what comes behind the damage may have been added to it."""
+    return wanted[0] == found[0] and found[1].startswith(wanted[1])
+
+
+def kept(wanted: Sequence[Said], found: Sequence[Said]) -> list[Said]:
+    """What of the wanted is among what was found, in order."""
+    told_of, place = [], 0
     for one in wanted:
-        if one in remaining:
-            del remaining[: remaining.index(one) + 1]
-        else:
-            lost.append(one)
-    return lost
+        here = next((number for number in range(place, len(found)) if same(one, found[number])), None)
+        if here is not None:
+            told_of.append(one)
+            place = here + 1
+    return told_of
 
 
 def broken_law(before: Telling, after: Telling, path: str, stood: dict[str, list[Said]]) -> list[str]:
     """How amux broke the law in what it tells after a file was damaged."""
-    found = list(after.wrong)
-    if found:
-        return found
-    for id, session in before.sessions.items():
-        if session.path != path and id not in after.sessions:
-            found.append(f"{id} is gone, which is not in the file")
+    if after.wrong:
+        return after.wrong
+    inside = sessions_in(before, path)
+    found = [f"{id} is gone, which is in another file" for id in before.sessions if id not in {**inside, **after.sessions}]
     for id, wanted in stood.items():
-        if id not in after.sessions:
-            found.append(f"{id} is gone, of which {len(wanted)} messages stood before the damage; {after.skipped}")
-        elif lost := missing(wanted, after.sessions[id].said):
-            found.append(f"{id} lost {len(lost)} of {len(wanted)} messages, first {lost[0]!r:.80}")
+        if wanted and id not in after.sessions:
+            found.append(f"{id} is gone, and {len(wanted)} messages stood before the damage; skipped: {after.skipped}")
+        elif wanted and (lost := len(wanted) - len(kept(wanted, after.sessions[id].said))):
+            found.append(f"{id} lost {lost} of {len(wanted)} messages")
     return found
 
 
 # Databases
 
 
-def lost_rows(clean: bytes, damaged: Path, whole: Path) -> str:
-    """The text of every row of a database that is not in its damaged copy as it was."""
-    whole.write_bytes(clean)
-    now, then = sqlite3.connect(f"file:{damaged}?immutable=1", uri=True), sqlite3.connect(whole)
-    for db in (now, then):
-        db.text_factory = bytes
-    try:
+def lost_rows(whole: Path, damaged: Path) -> str:
+    """The text of every row of a database that its damaged copy does not have as it was."""
+    with closing(opened(whole)) as then, closing(opened(damaged)) as now:
         tables = then.execute("select name from sqlite_master where type = 'table' and sql not like '%virtual%'").fetchall()
-        texts = [row_text for (name,) in tables for row_text in lost_in(name.decode(), now, then)]
-    finally:
-        now.close()
-        then.close()
-    return "\n".join(texts)
+        return "\n".join(row for (name,) in tables for row in lost_of(name.decode(), then, now))
 
 
-def lost_in(table: str, now: sqlite3.Connection, then: sqlite3.Connection) -> Iterator[str]:
-    key = "rowid" if not without_rowid(then, table) else re.sub(r"\W", "", "rowid")
-    for rowid, *row in then.execute(f'select {key}, * from "{table}"').fetchall():
-        try:
-            same = now.execute(f'select * from "{table}" where {key} = ?', (rowid,)).fetchone() == tuple(row)
-        except (sqlite3.Error, UnicodeError):
-            same = False
-        if not same:
+def opened(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    db.text_factory = bytes
+    return db
+
+
+def lost_of(table: str, then: sqlite3.Connection, now: sqlite3.Connection) -> Iterator[str]:
+    try:
+        rows = then.execute(f'select rowid, * from "{table}"').fetchall()
+    except sqlite3.OperationalError:  # a table without row numbers is as good as its index
+        yield from map(repr, then.execute(f'select * from "{table}"'))
+        return
+    for number, *row in rows:
+        if row_at(now, table, number) != row:
             yield repr(row)
 
 
-def without_rowid(db: sqlite3.Connection, table: str) -> bool:
+def row_at(db: sqlite3.Connection, table: str, number: int) -> list[object] | None:
     try:
-        db.execute(f'select rowid from "{table}" limit 0')
-    except sqlite3.Error:
-        return True
-    return False
+        return list(db.execute(f'select * from "{table}" where rowid = ?', (number,)).fetchone() or ())
+    except (sqlite3.Error, UnicodeError):  # the message of an error quotes what it is about
+        return None
+
+
+def untouched(before: Telling, path: str, lost: str) -> dict[str, list[Said]]:
+    """What must still be told of a database: every session of which no lost row speaks, whole.
+
+    Where a database is one session's, its rows need not name it.
+    """
+    inside = sessions_in(before, path)
+    if lost and len(inside) == 1:
+        return {}
+    return {id: list(session.said) for id, session in inside.items() if id not in lost}

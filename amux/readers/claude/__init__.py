@@ -21,7 +21,6 @@ from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef, broken_ref, entries, file_ref
 from amux.readers._json import document, list_at, records
-from amux.readers.claude import transcript
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 STORE = "__store.db"
@@ -57,6 +56,8 @@ class ClaudeReader(Reader):
                     yield broken_ref(error)
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
+        from amux.readers.claude import transcript  # noqa: PLC0415 - a list of unchanged sessions does without
+
         if ref.path.endswith(STORE):
             return [store().read(self.agent, self.opened, ref)]
         return transcript.sessions(self.agent, ref)
@@ -95,11 +96,13 @@ def project_refs(project: str) -> Iterator[SessionRef]:
     found = list(entries(project))
     beside = {entry.name for entry in found if UUID.fullmatch(entry.name) and entry.is_dir()}
     for entry in found:
-        stem, extension = os.path.splitext(entry.name)
+        stem = entry.name.removesuffix(".jsonl")
         ref = None
-        if extension == ".jsonl" and UUID.fullmatch(stem):
+        if stem == entry.name:
+            continue
+        if UUID.fullmatch(stem):
             ref = file_ref(stem, entry.path, *(companions(f"{project}/{stem}") if stem in beside else ()))
-        elif extension == ".jsonl" and stem.startswith("agent-"):
+        elif stem.startswith("agent-"):
             ref = file_ref(stem, entry.path)
         if ref and ref.size:
             yield ref

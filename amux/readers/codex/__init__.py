@@ -16,7 +16,7 @@ from pathlib import Path
 
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef
-from amux.readers.codex import rollout, session, store
+from amux.readers.codex import store
 from amux.readers.codex.index import UNKNOWN, Known, known_threads
 from amux.readers.codex.store import Found, Rollout
 
@@ -41,9 +41,11 @@ class CodexReader(Reader):
         yield from store.refs(self.found.values(), self.known)
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
+        from amux.readers.codex.session import sessions  # noqa: PLC0415 - a list of unchanged sessions does without
+
         if self.known is None:
             self.known = known_threads(self.host, self.root)
-        return session.sessions(self.agent, ref, self.own(ref), self.known.get(ref.key, UNKNOWN), self.rollout)
+        return sessions(self.agent, ref, self.own(ref), self.known.get(ref.key, UNKNOWN), self.rollout)
 
     def own(self, ref: SessionRef) -> list[Rollout]:
         paths = (*ref.files, ref.path)
@@ -58,6 +60,8 @@ class CodexReader(Reader):
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         """The records of all the thread's files, the oldest file's first."""
+        from amux.readers.codex import rollout  # noqa: PLC0415
+
         read = [rollout.raw(path) for path in sorted((*ref.files, ref.path))]
         if len(read) == 1:
             return read[0]

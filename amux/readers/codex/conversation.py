@@ -27,6 +27,7 @@ class Answer:
     time: datetime | None
     model: str | None
     inherited: bool
+    offset: int | None
     summary: bool = False
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Answer:
             model=self.model,
             event="compaction" if self.summary else None,
             inherited=self.inherited,
+            offset=self.offset,
         )
 
 
@@ -91,6 +93,7 @@ class Output:
     outcome: texts.Outcome
     time: datetime | None
     inherited: bool
+    offset: int | None
 
     def message(self) -> Message:
         failed = self.call.failed if self.call else bool(self.outcome.failed)
@@ -102,13 +105,15 @@ class Output:
             is_error=failed,
             attachments=self.outcome.attachments,
             inherited=self.inherited,
+            offset=self.offset,
         )
 
 
 class Conversation:
     """What was said, line by line.
 
-    `inherited` and `copied` say whose the lines are that follow: another thread's, read there or from a copy. `unpaid` is
+    `inherited` and `copied` say whose the lines are that follow: another thread's, read there or from a copy; `here`, that
+    they stand in the thread's active file as it is, so that a place in it finds them again. `unpaid` is
     the latest response whose usage has not been met yet.
     """
 
@@ -120,6 +125,7 @@ class Conversation:
         self.cwd: str | None = None
         self.inherited = False
         self.copied = False
+        self.here = False
         self.unpaid: Answer | None = None
         self.open: Answer | None = None
         self.answered = False
@@ -153,6 +159,9 @@ class Conversation:
         """When a line was written; None for a copy, whose times are those of the copying."""
         return None if self.copied else when(line.time)
 
+    def offset(self, line: Line) -> int | None:
+        return line.offset if self.here else None
+
     # Responses
 
     def response(self, line: Line, *, call: bool = False) -> Answer:
@@ -160,7 +169,7 @@ class Conversation:
         current = self.open
         if current is None or current.summary != line.summary or (self.answered and not call):
             model = self.model or text_at(line.payload, "model")
-            current = Answer(self.time(line), model, self.inherited, line.summary)
+            current = Answer(self.time(line), model, self.inherited, self.offset(line), line.summary)
             self.spoken.append(current)
             self.unpaid = current
         self.open, self.answered = current, False
@@ -170,7 +179,17 @@ class Conversation:
         self.open = self.unpaid = None
 
     def say(self, role: Role, text: str, line: Line, event: str | None = None, *, failed: bool = False) -> None:
-        self.spoken.append(Message(role, text, self.time(line), event=event, is_error=failed, inherited=self.inherited))
+        self.spoken.append(
+            Message(
+                role,
+                text,
+                self.time(line),
+                event=event,
+                is_error=failed,
+                inherited=self.inherited,
+                offset=self.offset(line),
+            )
+        )
 
     def note_missing(self, base: str) -> None:
         text = f"What came before is not here: it is in rollout {base}, which was not found."
@@ -211,7 +230,14 @@ class Conversation:
             self.say("system", event[1], line, event[0])
         elif (request := texts.prompt(line.payload, self.twins)) or attached:
             self.spoken.append(
-                Message("user", request, self.time(line), attachments=attached, inherited=self.inherited)
+                Message(
+                    "user",
+                    request,
+                    self.time(line),
+                    attachments=attached,
+                    inherited=self.inherited,
+                    offset=self.offset(line),
+                )
             )
 
     def call(self, line: Line, kind: str) -> None:
@@ -226,7 +252,7 @@ class Conversation:
         time = self.time(line)
         if call:
             call.output, call.answered = outcome, time
-        self.spoken.append(Output(id, call, outcome, time, self.inherited))
+        self.spoken.append(Output(id, call, outcome, time, self.inherited, self.offset(line)))
         self.answered = True
 
     # Events
@@ -264,9 +290,8 @@ class Conversation:
             last.summary = True
             last.texts = last.texts or [message]
         else:
-            summary = Answer(
-                self.time(line), self.model, self.inherited, summary=True, texts=[message] if message else []
-            )
+            told = [message] if message else []
+            summary = Answer(self.time(line), self.model, self.inherited, self.offset(line), summary=True, texts=told)
             self.spoken.append(summary)
             self.unpaid = summary
         self.open = None

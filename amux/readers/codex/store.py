@@ -53,20 +53,22 @@ class Found:
 
 
 def rollout_at(root: str, path: str) -> Rollout | None:
-    """The rollout a path names; None when it is none.
-
-    Names begin with `rollout-`, but for the `sessions/<id>.jsonl` of older documents.
-    """
-    name = os.path.basename(path).removesuffix(PACKED)
-    stem, suffix = os.path.splitext(name)
-    flat = suffix == ".jsonl" and os.path.dirname(path) == os.path.join(root, LIVE)
-    if not flat and not name.startswith("rollout-"):
-        return None
+    """The rollout a path names; None when it is none."""
+    directory, name = os.path.split(path)
     archived = path.startswith(os.path.join(root, ARCHIVE, ""))
-    if ids := NAMED.search(stem):
+    return rollout_named(name, path, flat=directory == os.path.join(root, LIVE), archived=archived)
+
+
+def rollout_named(name: str, path: str, *, flat: bool, archived: bool) -> Rollout | None:
+    """Names begin with `rollout-`, but for the `sessions/<id>.jsonl` of older documents."""
+    plain = name.removesuffix(PACKED)
+    begins = plain.startswith("rollout-")
+    if not begins and not (flat and plain.endswith(".jsonl")):
+        return None
+    if ids := NAMED.search(plain):
         thread = ids[1].lower()
         return Rollout((ids[2] or thread).lower(), thread, path, named=True, archived=archived)
-    thread = stem.removeprefix("rollout-")
+    thread = plain.rpartition(".")[0].removeprefix("rollout-")
     return Rollout(thread, thread, path, named=False, archived=archived)
 
 
@@ -74,9 +76,10 @@ def rollouts(root: str) -> dict[str, Found]:
     """Every rollout below a root by its id; of copies the best one."""
     best: dict[str, Found] = {}
     for directory in (LIVE, ARCHIVE):
-        for path in files(os.path.join(root, directory)):
-            rollout = rollout_at(root, path)
-            own = stamp(path) if rollout else None
+        for entry, depth in files(os.path.join(root, directory)):
+            archived = directory == ARCHIVE
+            rollout = rollout_named(entry.name, entry.path, flat=depth == 0 and not archived, archived=archived)
+            own = stamp(entry.path) if rollout else None
             if rollout is None or own is None or not own[1]:
                 continue
             found = Found(rollout, *own)
@@ -85,11 +88,11 @@ def rollouts(root: str) -> dict[str, Found]:
     return best
 
 
-def files(directory: str, depth: int = 0) -> Iterator[str]:
-    """The files below a directory whose names could be a rollout's; directories may be links, even to one above."""
+def files(directory: str, depth: int = 0) -> Iterator[tuple[os.DirEntry[str], int]]:
+    """The files below a directory whose names could be a rollout's, and how deep; directories may be links, even to one above."""
     for entry in entries(directory):
         if entry.name.endswith(SUFFIXES):
-            yield entry.path
+            yield entry, depth
         elif depth < DEEPEST and os.path.isdir(entry.path):
             yield from files(entry.path, depth + 1)
 
@@ -101,6 +104,12 @@ def refs(found: Iterable[Found], known: Mapping[str, Known]) -> Iterator[Session
         threads.setdefault(one.rollout.thread, []).append(one)
     for thread, own in threads.items():
         told = known.get(thread, UNKNOWN)
+        if len(own) == 1:
+            one = own[0]
+            yield SessionRef(
+                thread, one.rollout.path, f"{one.fingerprint}|{told if told is not UNKNOWN else ''}", one.size
+            )
+            continue
         own.sort(key=lambda one: (one.rollout.name == told.active, one.rollout.id))
         stamps = "|".join(f"{one.rollout.path}:{one.fingerprint}" for one in own)
         *others, active = (one.rollout.path for one in own)

@@ -152,6 +152,7 @@ class Thread:
         if missing:
             conversation.note_missing(missing)
         for part in parts:
+            conversation.here = part is end and part.rollout.path.endswith(".jsonl")
             follow(part, conversation, meter, foreign=part.rollout.thread != end.rollout.thread)
         return Told(parts, conversation, meter.calls, missing)
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef, entries, file_ref, stamp
 from amux.readers._json import document
-from amux.readers.copilot import events, legacy, transcript
 from amux.readers.copilot.store import Stores
 
 STATE = "session-state"
@@ -72,6 +71,8 @@ class CopilotReader(Reader):
                 yield replace(ref, fingerprint=fingerprint, files=(*ref.files, index))
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
+        from amux.readers.copilot import legacy, transcript  # noqa: PLC0415 - a list of unchanged sessions does without
+
         if ref.path.endswith(".json"):
             return legacy.sessions(self.agent, ref)
         workspace, index = ref.files
@@ -84,6 +85,8 @@ class CopilotReader(Reader):
         )
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
+        from amux.readers.copilot import events  # noqa: PLC0415
+
         return document(ref.path) if ref.path.endswith(".json") else list(events.records(ref.path))
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
@@ -110,6 +113,8 @@ def document_refs(directory: Path) -> Iterator[SessionRef]:
     newest: dict[str, tuple[int, str]] = {}
     for name, path in named(directory):
         if name.endswith(".json"):
+            from amux.readers.copilot import legacy  # noqa: PLC0415
+
             key, number = legacy.identity(name)
             newest[key] = max((number, path), newest.get(key, (-1, "")))
     for key, (_, path) in newest.items():

@@ -15,7 +15,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,21 @@ from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, entries, stamp
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.hermes import conversation, files, index
-from amux.readers.hermes.database import ERRORS
+from amux.readers.hermes.database import ERRORS, unreadable
 from amux.readers.hermes.store import Store
 from amux.search import Words
 
 DATABASE = "state.db"
 PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@contextmanager
+def asking(path: str) -> Iterator[None]:
+    """A database that fails while it is asked is an unreadable one."""
+    try:
+        yield
+    except ERRORS as error:
+        raise unreadable(path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,7 @@ class HermesReader(Reader):
             return
         yield from store.refs()
         if store.damage:
-            yield store.path, broken_ref(UnreadableSession(store.path, str(store.damage)))
+            yield store.path, broken_ref(unreadable(store.path, store.damage))
 
     def file_refs(self, home: Home) -> Iterator[SessionRef]:
         """What lies in files and is not in the database, if there is one that opened."""
@@ -126,15 +135,14 @@ class HermesReader(Reader):
         path = home.database
         if path not in self.stores:
             db = self.opened.enter_context(reading(path))
-            try:
+            with asking(path):
                 self.stores[path] = Store(path, home.prefix, db)
-            except ERRORS as error:
-                raise UnreadableSession(path, str(error)) from error
         return self.stores[path]
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.path.endswith(DATABASE):
-            return conversation.read(self.agent, self.stored(ref), ref.files[0])
+            with asking(ref.path):
+                return conversation.read(self.agent, self.stored(ref), ref.files[0])
         if ref.path.endswith(".md"):
             return files.read_memory(self.agent, ref)
         return files.read_legacy(self.agent, ref)

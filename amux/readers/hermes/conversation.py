@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from amux.errors import UnreadableSession
 from amux.model import Session
 from amux.readers import _base
 from amux.readers._json import Record, text_at, time_at
 from amux.readers.hermes import usage
-from amux.readers.hermes.database import number
+from amux.readers.hermes.database import number, unreadable
 from amux.readers.hermes.store import Place, Store
 from amux.readers.hermes.transcript import Line, lines, messages
 
@@ -33,6 +32,8 @@ def read(agent: str, store: Store, newest: str) -> Sequence[Session]:
         )
     ]
     found = messages(said)
+    if not found and not charges and store.damage:
+        raise unreadable(store.path, store.damage)
     if not found and not charges:
         return []
     return [
@@ -102,19 +103,12 @@ def settled(store: Store, first: str, said: Sequence[Line]) -> Place:
     if not place.unsure and not place.forked_from:
         return place
     started = number(store.sessions[first], "started_at") + COPYING
-    copied = copies(said, lines_of(store, parent), started) if parent else early(said, started)
+    copied = copies(said, lines(store.messages(store.chains[parent])), started) if parent else early(said, started)
     if place.unsure and len(copied) < 2:
         return place
     for line in copied:
         line.inherited = True
     return place if place.forked_from else Place(forked_from=parent, unsure=True)
-
-
-def lines_of(store: Store, newest: str) -> list[Line]:
-    try:
-        return lines(store.messages(store.chains[newest]))
-    except UnreadableSession:  # a damaged parent does not take its children along
-        return []
 
 
 def copies(said: Sequence[Line], parents: Iterable[Line], until: float) -> list[Line]:

@@ -27,6 +27,9 @@ MESSAGE = (
 USAGE = ("session_id", *usage.ROUTE, *usage.COUNTERS, *PAID, "last_seen")
 CWD = re.compile(r"^Current working directory: (.+)$", re.MULTILINE)
 """In the system prompt, which up to 0.15 alone tells the directory."""
+WHOLE = 16 * 2**20
+MISSES = 1000
+"""More rows than a page holds: so many cannot be read one after the other only where nothing follows."""
 TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
 
 
@@ -41,17 +44,38 @@ class Database:
 
     def select(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> Iterator[Record]:
         """Rows of a table with those of the columns it has, as far as damage lets them be read."""
-        known = ", ".join(quoted(name) for name in wanted if name in self.columns[table])
-        if not known:
-            return
+        known = self.known(table, wanted)
         try:
-            yield from rows(self.db, f"select {known} from {table} {condition}", values)
+            yield from rows(self.db, f"select {known} from {table} {condition}", values) if known else ()
         except ERRORS as error:
             self.damage = error
 
+    def scan(self, table: str, wanted: Sequence[str]) -> Iterator[Record]:
+        """Every row of a table in the order they were written, by no index; a damaged page costs the rows on it alone."""
+        known = self.known(table, wanted)
+        query = f"select rowid row_number, {known} from {table} not indexed where rowid >= ? order by rowid"
+        seen = set[int]()
+        start, misses = 0, 0
+        while known and misses < MISSES:
+            try:
+                for row in rows(self.db, query, (start,)):
+                    number = row.pop("row_number")
+                    start, misses = max(start, number + 1), 0
+                    if number not in seen:  # a page can stand in the place of another
+                        seen.add(number)
+                        yield row
+            except ERRORS as error:
+                self.damage = error
+                start, misses = start + 1, misses + 1
+            else:
+                return
+
+    def known(self, table: str, wanted: Sequence[str]) -> str:
+        return ", ".join(quoted(name) for name in wanted if name in self.columns[table])
+
     @cached_property
     def sessions(self) -> dict[str, Record]:
-        found = {id: row for row in self.select("sessions", SESSION) if (id := text_at(row, "id"))}
+        found = {id: row for row in self.scan("sessions", SESSION) if (id := text_at(row, "id"))}
         for id in self.held:
             found.setdefault(id, {"id": id})  # messages whose session could not be written
         return found
@@ -74,25 +98,34 @@ class Database:
     @cached_property
     def used(self) -> dict[str, list[Record]]:
         found: dict[str, list[Record]] = {}
-        for row in self.select("session_model_usage", USAGE):
+        for row in self.scan("session_model_usage", USAGE):
             found.setdefault(str(row.get("session_id")), []).append(row)
         return found
 
-    def messages(self, chain: Iterable[str]) -> list[Record]:
-        """The messages of a conversation, as far as damage lets them be read. Raises UnreadableSession when it lets none."""
-        self.damage = None
-        found = [row for id in chain for row in self.messages_of(id)]
-        if not found and self.damage:
-            raise UnreadableSession(self.path, str(self.damage)) from self.damage
+    @cached_property
+    def whole(self) -> dict[Any, list[Record]] | None:
+        """All messages by session, of a database that is quickly read whole: no damaged index can then hide any."""
+        pages, size = (self.db.execute(f"pragma {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        if pages * size > WHOLE:
+            return None
+        found: dict[Any, list[Record]] = {}
+        for row in self.scan("messages", MESSAGE):
+            found.setdefault(row.get("session_id"), []).append(row)
         return found
 
+    def messages(self, chain: Iterable[str]) -> list[Record]:
+        """The messages of some sessions in the order they were written; times go back when a clock does."""
+        return [row for id in chain for row in self.messages_of(id)]
+
     def messages_of(self, id: str) -> list[Record]:
-        # The order they were written in: times go back when a clock does, and copies share one.
+        if self.whole is not None:
+            return self.whole.get(id, [])
+        before, self.damage = self.damage, None
         found = list(self.select("messages", MESSAGE, "where session_id = ? order by rowid", id))
-        if found or not self.damage:
-            return found
-        # Rows that an index found are sorted before the first is given; without one they come up to the damage.
-        return list(self.select("messages", MESSAGE, "where +session_id = ? order by rowid", id))
+        if self.damage:
+            found = [row for row in self.scan("messages", MESSAGE) if row.get("session_id") == id]
+        self.damage = self.damage or before
+        return found
 
     def prompt(self, id: str) -> str | None:
         """The system prompt of a row; since schema 25 equal ones are kept once, in a table of their own."""
@@ -112,6 +145,11 @@ class Database:
             )
             found[table] = [{name: plain(value) for name, value in one.items()} for one in stored]
         return found
+
+
+def unreadable(path: str, error: Exception) -> UnreadableSession:
+    told = str(error) if isinstance(error, sqlite3.Error) else "its text is damaged"
+    return UnreadableSession(path, told)
 
 
 def quoted(name: str) -> str:

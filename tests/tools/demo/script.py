@@ -1,6 +1,7 @@
 """A story is what was said and done in a session. Played, it has times, ids and tokens too, the same every time."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -42,18 +43,31 @@ CACHE_LIFE = timedelta(minutes=5)
 TOKENS_PER_SECOND = 70
 
 
-class Written:
-    """Texts are written as the code around them is indented, and cleaned of that."""
+CONTINUED = re.compile(r"(?<=[^\n])\n *+(?![-|\n]|\d\. )")
+"""Where prose goes on in the next line: not at a paragraph's end, nor before an item of a list or a row of a table."""
+
+
+class Code:
+    """Texts are indented as the stories around them are, and cleaned of that."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
+        for name, value in vars(self).items():
             if isinstance(value, str):
-                setattr(self, one.name, cleandoc(value))
+                setattr(self, name, self.cleaned(value))
+
+    def cleaned(self, text: str) -> str:
+        return cleandoc(text)
+
+
+class Prose(Code):
+    """Lines are broken to fit the stories, and joined again."""
+
+    def cleaned(self, text: str) -> str:
+        return CONTINUED.sub(" ", cleandoc(text))
 
 
 @dataclass
-class Shell(Written):
+class Shell(Code):
     command: str
     output: str
     about: str = ""
@@ -63,21 +77,21 @@ class Shell(Written):
 
 
 @dataclass
-class Read(Written):
+class Read(Code):
     path: str
     output: str
     seconds: float = 0.02
 
 
 @dataclass
-class Search(Written):
+class Search(Code):
     pattern: str
     output: str
     seconds: float = 0.05
 
 
 @dataclass
-class Edit(Written):
+class Edit(Code):
     path: str
     old: str
     new: str
@@ -86,7 +100,7 @@ class Edit(Written):
 
 
 @dataclass
-class Write(Written):
+class Write(Code):
     path: str
     text: str
     seconds: float = 0.03
@@ -94,7 +108,7 @@ class Write(Written):
 
 
 @dataclass
-class Delegate(Written):
+class Delegate(Code):
     """A sub-agent is started; it works on its own while the session goes on, and its last reply is its report."""
 
     about: str
@@ -109,14 +123,14 @@ Call = Shell | Read | Search | Edit | Write | Delegate
 
 
 @dataclass
-class Reply(Written):
+class Reply(Prose):
     text: str
     calls: list[Call] = field(default_factory=list)
     thinks: str = ""
 
 
 @dataclass
-class Turn(Written):
+class Turn(Prose):
     """A prompt and its replies. `left`: the turn was taken back, and this is what is remembered of it."""
 
     prompt: str
@@ -126,7 +140,7 @@ class Turn(Written):
 
 
 @dataclass
-class Compaction(Written):
+class Compaction(Prose):
     """The person had the conversation so far replaced by a summary."""
 
     summary: str
@@ -134,7 +148,7 @@ class Compaction(Written):
 
 
 @dataclass
-class Story(Written):
+class Story(Prose):
     """A session; `title` where the agent or the person gave it one.
 
     A fork begins with the first `after` turns of another story.

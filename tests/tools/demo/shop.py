@@ -360,6 +360,7 @@ FLAKY = Story(
                                     Two places depend on the order:
                                     1. app/cart.py:22, vouchers are applied in the order of the set.
                                     2. app/export.py:9, the columns of the CSV export change from run to run.
+
                                     app/search.py:40 only tests for membership.
                                     """
                                 ),
@@ -532,7 +533,7 @@ TRIGRAM = Story(
                 ),
                 Reply(
                     """
-                    It works: `name ilike '%maier%'` takes 45 ms. The index is three times as large (64 MB), and words
+                    It works: `name ilike '%field%'` takes 45 ms. The index is three times as large (64 MB), and words
                     of one or two letters still scan the table. If a part of the name is what people type, it is worth
                     it; I would then drop `customers_lower_name`.
                     """
@@ -620,6 +621,15 @@ TRAVERSAL = Story(
     ],
 )
 
+LOGIN_BEFORE = """
+    @router.post("/login")
+    async def login(form: LoginForm) -> Response:
+        user = await users.by_email(form.email)
+        if user is None or not user.password_matches(form.password):
+            raise HTTPException(401)
+        return signed_in_response(user)
+    """
+
 RATE_LIMIT = Story(
     agent="droid",
     project="shop",
@@ -633,18 +643,8 @@ RATE_LIMIT = Story(
                 Reply(
                     "Let me look at the login and at what we already have in Redis.",
                     [
-                        Read(
-                            "app/login.py",
-                            """
-                            @router.post("/login")
-                            async def login(form: LoginForm) -> Response:
-                                user = await users.by_email(form.email)
-                                if user is None or not user.password_matches(form.password):
-                                    raise HTTPException(401)
-                                return signed_in_response(user)
-                            """,
-                        ),
-                        Search("Redis(", "app/redis.py:6:redis = Redis.from_url(settings.redis_url)"),
+                        Read("app/login.py", LOGIN_BEFORE),
+                        Search("Redis", "app/redis.py:6:redis = Redis.from_url(settings.redis_url)"),
                     ],
                 ),
                 Reply(
@@ -654,24 +654,37 @@ RATE_LIMIT = Story(
                             "app/limits.py",
                             """
                             WINDOW = 600
-                            TRIES = 5
+                            ALLOWED = 5
 
 
-                            async def wait_for(account: str, address: str) -> int:
-                                '''Seconds until another try is allowed; 0: now.'''
-                                key = f"login:{account}:{address}"
-                                if int(await redis.get(key) or 0) < TRIES:
-                                    return 0
-                                return max(await redis.ttl(key), 1)
+                            class Tries:
+                                def __init__(self, account: str, address: str) -> None:
+                                    self.key = f"login:{account}:{address}"
+
+                                async def wait(self) -> int:
+                                    if int(await redis.get(self.key) or 0) < ALLOWED:
+                                        return 0
+                                    return max(await redis.ttl(self.key), 1)
+
+                                async def failed(self) -> None:
+                                    if await redis.incr(self.key) == 1:
+                                        await redis.expire(self.key, WINDOW)
                             """,
                         ),
                         Edit(
                             "app/login.py",
-                            "    user = await users.by_email(form.email)",
+                            LOGIN_BEFORE,
                             """
-                            if seconds := await limits.wait_for(form.email, request.client.host):
-                                raise HTTPException(429, headers={"Retry-After": str(seconds)})
-                            user = await users.by_email(form.email)
+                            @router.post("/login")
+                            async def login(form: LoginForm, request: Request) -> Response:
+                                tries = limits.Tries(form.email, request.client.host)
+                                if seconds := await tries.wait():
+                                    raise HTTPException(429, headers={"Retry-After": str(seconds)})
+                                user = await users.by_email(form.email)
+                                if user is None or not user.password_matches(form.password):
+                                    await tries.failed()
+                                    raise HTTPException(401)
+                                return signed_in_response(user)
                             """,
                         ),
                         Shell(

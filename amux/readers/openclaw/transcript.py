@@ -1,0 +1,201 @@
+"""From openclaw's events to a session: pi's entries, and what openclaw writes differently.
+
+`leaf` makes another entry the active one, and what is appended to it stands on that one's target. Entries with `appendMode:
+side` never become active. `reset` starts anew what openclaw itself shows; the entries before it stay on the branch. Types
+that openclaw does not know are no part of the branch's end.
+
+A fork, a rewind and a switch to another branch are new sessions that begin with copies, ids, times and usage included. The
+header is younger than what was copied. Only some forks' headers name the session they come from; the others' rows do. A
+plain rollover names its predecessor in the same column and copies nothing.
+
+Answers of the models `delivery-mirror` and `gateway-injected` were made by openclaw: the first repeat what was said before.
+What was spent on compactions is not recorded. Costs are 0 where the configuration has no price for the model.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from amux.model import Attachment, Charge, Message, Session
+from amux.readers import _pi
+from amux.readers._json import Record, at, dict_at, list_at, text_at
+from amux.readers._pi import Conversation, Transcript, time_of
+from amux.readers.openclaw import typed
+from amux.readers.openclaw.about import About
+
+ACTIVE = frozenset(
+    {"message", "thinking_level_change", "model_change", "compaction", "reset", "branch_summary"}
+    | {"custom", "custom_message", "label", "session_info", "leaf", None}
+)
+"""Types of entries that move the branch's end; None is a bare message."""
+MARKER = re.compile(r"sqlite:[^:]+:([^:]+):.*", re.DOTALL)
+STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
+TOPIC = re.compile(r"(.+?)-topic-.+")
+MIRROR, INJECTED = "delivery-mirror", "gateway-injected"
+NOT_TYPED = ("inter_session", "internal_system")
+
+
+@dataclass
+class Log(Transcript):
+    """A session's events. `earlier` is the session its store says it came after."""
+
+    earlier: str | None = None
+    origin: str | None = field(init=False, default=None)
+    """The session that copied events come from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = text_at(self.header, "parentSession")
+        self.origin = linked_id(named) if named else (self.earlier if self.begins_with_copies() else None)
+
+    def begins_with_copies(self) -> bool:
+        opened = self.opened
+        return bool(opened) and any((time := time_of(record)) and time < opened for record in self.entries)
+
+    @property
+    def link(self) -> str | None:
+        return self.origin
+
+    def parent(self, number: int, record: Record) -> int | None:
+        moved = {**record, "parentId": record.get("targetId")} if record.get("type") == "leaf" else record
+        found = super().parent(number, moved)
+        while found is not None and aside(self.entries[found]) and not aside(record):
+            found = self.parents[found]
+        return found
+
+    def active(self) -> list[int]:
+        """Where the entries of the active branch stand."""
+        last = (
+            number
+            for number in reversed(range(len(self.entries)))
+            if not aside(self.entries[number]) and moves(self.entries[number])
+        )
+        found = next(last, None)
+        return self.branch(found) if found is not None else []
+
+
+def aside(record: Record) -> bool:
+    return record.get("appendMode") == "side"
+
+
+def moves(record: Record) -> bool:
+    kind = record.get("type")
+    return kind is None or (isinstance(kind, str) and kind in ACTIVE)
+
+
+def linked_id(recorded: str) -> str:
+    """The id of the session that a header names: as the path its file had, or as a place in a database."""
+    if marker := MARKER.fullmatch(recorded):
+        return marker[1]
+    return id_in(re.split(r"[/\\]", recorded)[-1].removesuffix(".jsonl"))
+
+
+def id_in(stem: str) -> str:
+    """The session id in the name of a file: a fork's has its time in front, one of a Telegram topic the topic behind."""
+    if stamped := STAMPED.fullmatch(stem):
+        return stamped[1]
+    topic = TOPIC.fullmatch(stem)
+    return topic[1] if topic else stem
+
+
+@dataclass
+class Chat(Conversation):
+    """The messages of a session; `delegated` when one of its prompts was written for a sub-agent."""
+
+    subagent: bool
+    delegated: bool = field(init=False, default=False)
+
+    def told(self, record: Record) -> Iterator[Message]:
+        match record.get("type"), record.get("customType"):
+            case "reset", _:
+                yield Message("system", text_at(record, "reason") or "reset", time_of(record), event="reset")
+            case "custom", "openclaw:prompt-error":
+                reason = text_at(record, "data", "error") or "error"
+                yield Message("system", reason, time_of(record), is_error=True, event="error")
+            case _:
+                yield from super().told(record)
+
+    def prompt(self, message: Record, record: Record) -> Iterator[Message]:
+        for said in super().prompt(message, record):
+            found = typed.prompt(said.content)
+            self.delegated |= found.delegated
+            attachments = (*(media(message) or said.attachments), *found.attachments)
+            if found.text or attachments:
+                shown = replace(said, content=found.text, attachments=attachments)
+                automatic = at(message, "provenance", "kind") in NOT_TYPED and not self.subagent
+                yield replace(shown, role="system", event="notification") if automatic else shown
+
+    def note(self, message: Record, record: Record) -> Iterator[Message]:
+        if message.get("customType") == "openclaw:turn-aborted":
+            yield Message("system", "aborted", time_of(record), event="interrupt")
+        else:
+            yield from super().note(message, record)
+
+    def answer(self, message: Record, record: Record) -> Iterator[Message]:
+        author = written_by_openclaw(message)
+        if author == INJECTED:
+            yield Message("system", _pi.plain(message.get("content")), time_of(record), event="notification")
+        elif author is None:
+            yield from super().answer(message, record)
+
+
+def media(message: Record) -> tuple[Attachment, ...]:
+    """The files a channel's message came with, which newer versions keep apart from its text."""
+    facts = [one for one in list_at(message, "__openclaw", "media") if isinstance(one, dict)]
+    if not facts:
+        types = list_at(message, "MediaTypes")
+        facts = [
+            {"path": path, "contentType": at(types, number)}
+            for number, path in enumerate(list_at(message, "MediaPaths"))
+        ]
+    found = ((text_at(one, "path") or text_at(one, "url"), text_at(one, "contentType")) for one in facts)
+    return tuple(typed.attachment(path, media_type) for path, media_type in found if path)
+
+
+def written_by_openclaw(message: Record) -> str | None:
+    """Which of the two kinds of answers that no model gave a message is."""
+    if isinstance(message.get("openclawDeliveryMirror"), dict):
+        return MIRROR
+    model = message.get("model")
+    return model if message.get("provider") == "openclaw" and model in (MIRROR, INJECTED) else None
+
+
+def charges(log: Log, places: dict[int, int]) -> list[Charge]:
+    """The calls of a session; those that openclaw had no price for have an unknown cost."""
+    called = replace(log, entries=[{} if written_by_openclaw(_pi.message_of(one)) else one for one in log.entries])
+    return [replace(one, usd=one.usd or None) for one in _pi.charges(called, places)]
+
+
+def sessions(
+    agent: str, session_id: str, path: str, log: Log, about: About, numbers: Iterable[int] | None = None
+) -> Sequence[Session]:
+    """The session of a log, none when nothing was said; `numbers` are the places of its active entries where known."""
+    said = Chat(log, about.subagent).follow(log.active() if numbers is None else numbers)
+    calls = charges(log, said.places)
+    if not said.messages and not calls:
+        return []
+    subagent = about.subagent or (said.delegated and about.key is None)
+    return [
+        _pi.session(
+            agent,
+            session_id,
+            path,
+            said,
+            calls,
+            title=about.title or _pi.session_name(log.entries),
+            kind="subagent" if subagent else "main",
+            parent_id=about.parent_id,
+            forked_from=None if subagent else log.origin,
+            archived=about.archived,
+            channel=about.channel,
+            usage_recorded=not any(one.get("message") and lost(one) for one in log.entries),
+        )
+    ]
+
+
+LOST = "\0lost"
+"""The key of an entry of which only a stub could be read: no event's own key holds a NUL."""
+
+
+def lost(entry: Record) -> bool:
+    return LOST in entry and dict_at(entry, "message").get("role") == "assistant"
