@@ -19,7 +19,7 @@ from amux.errors import UnreadableSession
 from amux.model import CostRecord, Session, SessionSummary
 from amux.money import Prices
 from amux.query import Query, escaped, milliseconds
-from amux.readers._base import Reader, SessionRef
+from amux.readers._base import Host, Reader, SessionRef, Watched
 from amux.readers._sqlite import uri
 
 BUSY_SECONDS = 600
@@ -34,7 +34,8 @@ SHADOWS = ("data", "idx", "config")
 """The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
 SCHEMA = f"""
     create table meta (name text primary key, value not null);
-    create table scope (no integer primary key, agent text not null, roots text not null, state text, unique (agent, roots));
+    create table scope (
+        no integer primary key, agent text not null, roots text not null, state text, host text, asked text, unique (agent, roots));
     create table ref (
         no integer primary key, scope integer not null, key text not null, path text not null, fingerprint text not null,
         size integer not null, files blob not null, based_on blob not null, reason text, unique (scope, key));
@@ -196,6 +197,24 @@ class Catalog:
         if now is not None:
             self.db.execute("update scope set state = ? where no = ?", (now, scope))
 
+    def unused(self, agent: str, host: Host) -> bool:
+        """Whether an agent is known to have left nothing on this host: its reader then need not even be loaded.
+
+        That is so when it was looked for before, what its places depend on is the same, and none of them is there.
+        """
+        seen = self.db.execute(
+            "select no, roots, asked from scope where agent = ? and host = ? and no not in (select scope from ref)",
+            (agent, named(host)),
+        )
+        for no, roots, asked in seen.fetchall():
+            variables = orjson.loads(asked).items()
+            if all(host.env.get(name) == value for name, value in variables) and not any(
+                map(os.path.exists, roots.split("\n"))
+            ):
+                self.scopes[no] = agent
+                return True
+        return False
+
     def reprice(self) -> None:
         """Estimate every call anew when the prices are others than those of the estimates kept."""
         now = self.prices.fingerprint
@@ -222,7 +241,9 @@ class Catalog:
         find = "select no, state from scope where agent = ? and roots = ?"
         found = self.db.execute(find, (reader.agent, roots)).fetchone()
         if not found:
-            self.db.execute("insert or ignore into scope (agent, roots) values (?, ?)", (reader.agent, roots))
+            asked = reader.host.env.asked if isinstance(reader.host.env, Watched) else {}
+            row = (reader.agent, roots, named(reader.host), orjson.dumps(asked).decode())
+            self.db.execute("insert or ignore into scope (agent, roots, host, asked) values (?, ?, ?, ?)", row)
             found = self.db.execute(find, (reader.agent, roots)).fetchone()
         return found[0], found[1]
 
@@ -453,8 +474,8 @@ class Catalog:
             inherited,
         )
 
-    def matches(self, words: search.Words, query: Query, part: str | None) -> list[tables.Matched]:
-        """The sessions in which every group of words occurs and no excluded one does, best first."""
+    def matches(self, words: search.Words, query: Query, part: str | None) -> tuple[list[tables.Matched], int]:
+        """The sessions in which every group of words occurs and no excluded one does, best first; and how many there are."""
         where, values = self.conditions(query, kinds=SEARCHED)
         stretches = self.db.execute(
             f"select s.first, s.message_count, s.no, s.updated_at from {tables.SESSIONS} where {where} order by s.first",
@@ -470,7 +491,7 @@ class Catalog:
             # Those that tie with the last shown stay in: which of them is shown is told by date and id, not by number.
             least = scored[best[query.limit - 1]]
             best = [no for no in best if scored[no] >= least]
-        return self.matched(best, scored, held, query)
+        return self.matched(best, scored, held, query), len(among)
 
     def matched(
         self, numbers: Sequence[int], scored: Mapping[int, float], held: Sequence[Mapping[int, list[int]]], query: Query
@@ -539,6 +560,10 @@ class Catalog:
     def unreadable(self, agent: str, prefix: str) -> Skipped | None:
         """The ref that could not be read and whose session may be the one asked for."""
         return next((one for one in self.skipped() if one.agent == agent and prefix in one.path), None)
+
+
+def named(host: Host) -> str:
+    return f"{host.platform} {host.home}"
 
 
 def passing(reason: str | None) -> bool:

@@ -12,8 +12,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
-from amux import readers, runs
+from amux import readers, runs, tags
 from amux.catalog import FORMAT, secure
 from amux.errors import AmuxError
 from amux.manager import LATEST, SHORTEST_PREFIX, cache_file
@@ -140,3 +142,85 @@ def counted(asked: Question) -> Iterator[Candidate]:
     for value, count in rows(asked.host, readers.names(), COUNTS[asked.kind]):
         if value.startswith(asked.prefix):
             yield value, "1 session" if count == 1 else f"{count:,} sessions"
+
+
+def rows(host: Host, agents: Iterable[str], select: str) -> list[tuple[Any, ...]]:
+    """What the catalog knows of these agents on this host; nothing where there is no catalog."""
+    path = cache_file()
+    if not path.is_file():
+        return []
+    secure(path.parent)
+    db = sqlite3.connect(uri(str(path), "mode=ro"), uri=True, timeout=PATIENCE_SECONDS)
+    with closing(db):
+        if db.execute("pragma user_version").fetchone()[0] != FORMAT:
+            return []
+        scopes = dict(own_scopes(db, host, agents))
+        if "temp.tag" in select:
+            noted = runs.runs(runs.index_files(host.home, Path.cwd()))
+            runs.lay_over(db, scopes, noted, tags.kept(db, scopes))
+        return db.execute(select.format(scopes=", ".join(map(str, scopes)))).fetchall()
+
+
+def own_scopes(db: sqlite3.Connection, host: Host, agents: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The stores of the agents on this host: the catalog may know those of other homes as well."""
+    known = {(agent, roots): no for no, agent, roots in db.execute("select no, agent, roots from scope")}
+    for agent in agents:
+        roots = "\n".join(map(str, readers.open_reader(agent, host).roots()))
+        if (agent, roots) in known:
+            yield known[agent, roots], agent
+
+
+# The shells' scripts
+
+
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+SCRIPTS = {Shell.bash: "amux.bash", Shell.zsh: "_amux", Shell.fish: "amux.fish"}
+
+
+def script(shell: Shell) -> Path:
+    """Where the script lies: inside the installed package, or at the top of a source tree."""
+    package = Path(__file__).parent
+    return next(
+        path for place in (package, package.parent) if (path := place / "completions" / SCRIPTS[shell]).is_file()
+    )
+
+
+def install(shell: Shell, host: Host) -> str:
+    """Put a shell's script where that shell looks for it; what was done and what is left to do. Raises AmuxError."""
+    places = {
+        Shell.bash: host.data_home / "bash-completion" / "completions" / "amux",
+        Shell.zsh: host.data_home / "zsh" / "site-functions" / "_amux",
+        Shell.fish: host.config_home / "fish" / "completions" / "amux.fish",
+    }
+    path = places[shell]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(script(shell).read_bytes())
+    except OSError as error:
+        raise AmuxError(f"cannot write {path}: {error.strerror}; is the directory yours?") from error
+    return "\n".join([f"Wrote {path}.", *left_to_do(shell, path, host)])
+
+
+def left_to_do(shell: Shell, path: Path, host: Host) -> Iterator[str]:
+    match shell:
+        case Shell.bash:
+            yield "New shells have it if the bash-completion package is installed; else add to ~/.bashrc:"
+            yield f"  source {quote(str(path))}"
+        case Shell.zsh if not mentioned(path.parent, host):
+            yield "Add to ~/.zshrc, then start a new shell:"
+            yield f"  fpath=({quote(str(path.parent))} $fpath)"
+            yield "  autoload -Uz compinit && compinit"
+        case _:
+            yield "New shells have it."
+
+
+def mentioned(directory: Path, host: Host) -> bool:
+    """Whether zsh's own file names a directory, in full or from the home on."""
+    file = host.directory("ZDOTDIR") / ".zshrc"
+    said = file.read_text(errors="replace") if file.is_file() else ""
+    return str(directory) in said or f"/{os.path.relpath(directory, host.home)}" in said

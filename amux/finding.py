@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from amux import readers, snippets
+from amux import snippets
 from amux.catalog import Catalog
 from amux.errors import InvalidValue
 from amux.query import Query
-from amux.readers._base import Host, Reader
+from amux.readers import Readers
+from amux.readers._base import Reader
 from amux.results import SearchHit, Snippet
 from amux.search import WEIGHTS, Words, words
 from amux.tables import Matched
@@ -34,15 +35,15 @@ class Question:
     regex: bool = False
 
 
-def hits(catalog: Catalog, host: Host, asked: Question) -> Hits:
+def hits(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
     typed = words(asked.text)
     if not asked.regex and typed.groups and not mostly_signs(typed):
-        matched = own_index(catalog, host, typed, asked)
+        matched, total = found_words(catalog, readers, typed, asked)
         if matched:
-            found = Hits(with_snippets(host, shown(matched, asked.query), typed))
-            found.total = len(matched)
+            found = Hits(with_snippets(readers, matched, typed))
+            found.total = total
             return found
-    return literally(catalog, host, asked)
+    return literally(catalog, readers, asked)
 
 
 def mostly_signs(typed: Words) -> bool:
@@ -50,41 +51,26 @@ def mostly_signs(typed: Words) -> bool:
     return all(sum(map(str.isalnum, term.text)) <= 2 < len(term.text) for term in typed.terms)
 
 
-def shown(matched: Sequence[Matched], query: Query) -> Sequence[Matched]:
-    return matched[: query.limit] if query.limit else matched
-
-
-def own_index(catalog: Catalog, host: Host, typed: Words, asked: Question) -> list[Matched]:
+def found_words(catalog: Catalog, readers: Readers, typed: Words, asked: Question) -> tuple[list[Matched], int]:
     """What the catalog finds; an agent asked for alone that has an index of its own decides which of it."""
-    matched = catalog.matches(typed, asked.query, asked.role)
-    if len(asked.query.agents) != 1 or asked.role:
-        return matched
-    with readers.open_reader(asked.query.agents[0], host) as reader:
-        ids = reader.search(typed)
+    agents, query = asked.query.agents, asked.query
+    ids = readers[agents[0]].search(typed) if len(agents) == 1 and not asked.role else None
     if ids is None:
-        return matched
-    known = {one.summary.session_id: one for one in matched}
+        return catalog.matches(typed, query, asked.role)
+    matched, _ = catalog.matches(typed, replace(query, limit=0), None)
+    known = {one.summary.session_id for one in matched}
     also = [
-        one
-        for one in catalog.searched(asked.query)
-        if one.summary.session_id in ids and one.summary.session_id not in known
+        one for one in catalog.searched(query) if one.summary.session_id in ids and one.summary.session_id not in known
     ]
-    return [one for one in matched if one.summary.session_id in ids or one.summary.kind == "memory"] + also
+    found = [one for one in matched if one.summary.session_id in ids or one.summary.kind == "memory"] + also
+    return found[: query.limit or None], len(found)
 
 
-def with_snippets(host: Host, matched: Sequence[Matched], typed: Words) -> Iterator[SearchHit]:
+def with_snippets(readers: Readers, matched: Sequence[Matched], typed: Words) -> Iterator[SearchHit]:
     wanted = snippets.pattern(typed.terms)
-    opened: dict[str, Reader] = {}
-    try:
-        for one in matched:
-            agent = one.summary.agent
-            if agent not in opened:
-                opened[agent] = readers.open_reader(agent, host)
-            snippet = snippet_of(opened[agent], one, wanted) if wanted else None
-            yield snippets.hit(one.summary, one.score, one.matches, snippet)
-    finally:
-        for reader in opened.values():
-            reader.opened.close()
+    for one in matched:
+        snippet = snippet_of(readers[one.summary.agent], one, wanted) if wanted else None
+        yield snippets.hit(one.summary, one.score, one.matches, snippet)
 
 
 def snippet_of(reader: Reader, one: Matched, wanted: snippets.Pattern) -> Snippet | None:
@@ -101,22 +87,16 @@ def snippet_of(reader: Reader, one: Matched, wanted: snippets.Pattern) -> Snippe
 # Without words
 
 
-def literally(catalog: Catalog, host: Host, asked: Question) -> Hits:
+def literally(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
     """The sessions whose text holds what was typed as it stands, or matches it as a regular expression."""
     wanted = expression(asked)
     needed = runs_of(asked)
     found: list[SearchHit] = []
-    opened: dict[str, Reader] = {}
     for one in catalog.searched(asked.query) if asked.text.strip() else ():
         if not may_hold([one.ref.path, *one.ref.files], needed):
             continue
-        agent = one.summary.agent
-        if agent not in opened:
-            opened[agent] = readers.open_reader(agent, host)
-        if hit := literal_hit(opened[agent], one, wanted, asked.role):
+        if hit := literal_hit(readers[one.summary.agent], one, wanted, asked.role):
             found.append(hit)
-    for reader in opened.values():
-        reader.opened.close()
     if asked.query.sort == "relevance":
         found.sort(key=lambda hit: -hit.relevance_score)
     result = Hits(found[: asked.query.limit] if asked.query.limit else found)

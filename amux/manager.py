@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,10 +37,12 @@ def cache_file() -> Path:
 
 
 class SessionManager:
-    """The sessions of every agent on a host. Errors are children of AmuxError."""
+    """The sessions of every agent on a host, as they were when first asked for. Errors are children of AmuxError."""
 
     def __init__(self, host: Host | None = None, *, cache: bool = True, report: Report | None = None) -> None:
         self.host = host or Host.current()
+        self.readers = readers.Readers(self.host)
+        weakref.finalize(self, self.readers.close)
         self.report = report
         self.prices = money.Prices(user_prices())
         self.catalog = kept_catalog(self.prices) if cache else Catalog.in_memory(self.prices)
@@ -61,11 +64,11 @@ class SessionManager:
         found = self.ask((agent,), lambda catalog: catalog.found(agent, id))
         if found is None:
             raise SessionNotFound(agent, session_id)
-        with readers.open_reader(agent, self.host) as reader:
-            session = next((one for one in reader.read(found.ref) if one.session_id == id), None)
-            if session is None:
-                raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
-            return linked(session, found, self.prices, reader.raw(found.ref, id) if raw else None)
+        reader = self.readers[agent]
+        session = next((one for one in reader.read(found.ref) if one.session_id == id), None)
+        if session is None:
+            raise UnreadableSession(found.ref.path, f"session {id} is no longer in it")
+        return linked(session, found, self.prices, reader.raw(found.ref, id) if raw else None)
 
     def search(self, text: str, query: Query | None = None, *, role: str | None = None, regex: bool = False) -> "Hits":
         """The sessions in which every word of the text occurs, best first.
@@ -78,7 +81,7 @@ class SessionManager:
         if any(agent not in readers.names() for agent in wanted.agents):
             return Hits()
         asked = Question(text, wanted, role, regex)
-        return self.ask(wanted.agents, lambda catalog: hits(catalog, self.host, asked))
+        return self.ask(wanted.agents, lambda catalog: hits(catalog, self.readers, asked))
 
     def total_cost(
         self, query: Query | None = None, group_by: Sequence[str] = (), report: "cost.Report | None" = None
@@ -163,22 +166,22 @@ class SessionManager:
         from amux.results import AgentStatus  # noqa: PLC0415
 
         newest = self.list(Query(agents=(agent,), limit=1))
-        with readers.open_reader(agent, self.host) as reader:
-            program = shutil.which(reader.program) if reader.program else None
-            return AgentStatus(
-                agent=agent,
-                title=reader.title,
-                session_count=self.count(Query(agents=(agent,))),
-                unreadable=sum(one.agent == agent for one in self.skipped),
-                stores=tuple(str(root) for root in reader.roots()),
-                found=tuple(str(root) for root in reader.roots() if root.exists()),
-                newest=newest[0].updated_at if newest else None,
-                program=reader.program or None,
-                installed=program is not None,
-                install=reader.install or None,
-                can_resume=type(reader).resume_command is not Reader.resume_command,
-                can_fork=type(reader).fork_command is not Reader.fork_command,
-            )
+        reader = self.readers[agent]
+        program = shutil.which(reader.program) if reader.program else None
+        return AgentStatus(
+            agent=agent,
+            title=reader.title,
+            session_count=self.count(Query(agents=(agent,))),
+            unreadable=sum(one.agent == agent for one in self.skipped),
+            stores=tuple(str(root) for root in reader.roots()),
+            found=tuple(str(root) for root in reader.roots() if root.exists()),
+            newest=newest[0].updated_at if newest else None,
+            program=reader.program or None,
+            installed=program is not None,
+            install=reader.install or None,
+            can_resume=type(reader).resume_command is not Reader.resume_command,
+            can_fork=type(reader).fork_command is not Reader.fork_command,
+        )
 
     @property
     def skipped(self) -> Sequence[Skipped]:
@@ -206,8 +209,8 @@ class SessionManager:
     def answer(self, agents: Sequence[str], question: Callable[[Catalog], Answer]) -> Answer:
         unseen = [agent for agent in agents if agent not in self.catalog.scopes.values()]
         for agent in unseen:
-            with readers.open_reader(agent, self.host) as reader:
-                self.catalog.refresh(reader, self.report)
+            if not self.catalog.unused(agent, self.host):
+                self.catalog.refresh(self.readers[agent], self.report)
         if unseen:
             noted = runs.runs(runs.index_files(self.host.home, Path.cwd()))
             runs.lay_over(self.catalog.db, self.catalog.scopes, noted, {})

@@ -6,11 +6,11 @@ Fields are only ever added: a schema leaves room for members it does not know.
 import re
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from amux.errors import AmuxError
 from amux.output.jsonout import camel, shown
@@ -26,20 +26,6 @@ PLAIN: dict[Any, dict[str, str]] = {
     datetime: {"type": "string", "format": "date-time"},
     type(None): {"type": "null"},
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How an agent's program is started to resume or fork a session."""
-
-    ALWAYS: ClassVar = frozenset({"agent", "session_id", "argv", "env", "warnings"})
-
-    agent: str
-    session_id: str
-    argv: tuple[str, ...]
-    cwd: str | None = None
-    env: dict[str, str]
-    warnings: tuple[str, ...]
 
 
 class Name(StrEnum):
@@ -62,7 +48,7 @@ def schemas() -> dict[str, Any]:
 
 def schema(name: Name) -> dict[str, Any]:
     """The schema of one value; a list, a search and the agents are arrays of such."""
-    from amux import model, results  # noqa: PLC0415 - the names are wanted at every start, the classes here alone
+    from amux import launch, model, results  # noqa: PLC0415 - the names are wanted at every start, the classes here alone
 
     kinds: dict[Name, type] = {
         Name.session: model.Session,
@@ -71,7 +57,7 @@ def schema(name: Name) -> dict[str, Any]:
         Name.cost: results.CostSummary,
         Name.diff: results.SessionDiff,
         Name.agent: results.AgentStatus,
-        Name.launch: Launch,
+        Name.launch: launch.Launch,
     }
     if name is Name.error:
         return {"$schema": DRAFT, "title": "Error", **failure()}

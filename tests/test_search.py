@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amux import readers, search
+from amux import search
 from amux.catalog import Catalog
 from amux.finding import Question, hits
 from amux.manager import SessionManager
@@ -47,19 +47,22 @@ class Shelf(Reader):
 
 
 @pytest.fixture
-def find(monkeypatch):
+def find():
     """Which sessions a text finds, best first, on real index code."""
 
     def among(*content: Session):
         shelf = type("Shelf", (Shelf,), {"content": content})
-        monkeypatch.setattr(readers, "open_reader", shelf)
         host = Host(Path("/nowhere"), {})
         catalog = Catalog.in_memory(Prices(None))
         catalog.refresh(shelf("claude", host))
         lay_over(catalog.db, catalog.scopes, [], {})
 
         def ask(text: str, role: str | None = None, *, regex: bool = False, **query):
-            return hits(catalog, host, Question(text, Query(sort=query.pop("sort", "relevance"), **query), role, regex))
+            return hits(
+                catalog,
+                {"claude": shelf("claude", host)},
+                Question(text, Query(sort=query.pop("sort", "relevance"), **query), role, regex),
+            )
 
         return ask
 

@@ -14,6 +14,11 @@ def main() -> None:
     if argv == ["--version"]:  # before anything is imported: shells ask for it on every prompt
         sys.stdout.write(f"amux {__version__}\n")
         return
+    if argv[:1] == ["--complete"]:  # asked by the shells' scripts at every Tab
+        from amux.completion import answer  # noqa: PLC0415
+
+        answer(argv[1:])
+        return
     try:
         status = run(arranged(argv))
         sys.stdout.flush()
@@ -75,4 +80,6 @@ def arranged(argv: list[str]) -> list[str]:
             rest.append(one)
     if "--json" in argv[:end]:
         rest.append("--json")
+    if rest[-1:] == ["--install-completion"]:  # no shell named: the user's own
+        rest.append(os.path.basename(os.environ.get("SHELL", "")))
     return [*ours, *rest, *argv[end:]]

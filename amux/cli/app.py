@@ -8,6 +8,8 @@ import typer
 from amux import __version__
 from amux.cli import agents, cost, schema, sessions, share  # noqa: F401 - share adds its commands to sessions
 from amux.cli.options import settings
+from amux.completion import Shell, install
+from amux.readers._base import Host
 
 app = typer.Typer(
     help="Read, search, cost and compare the sessions of every coding agent on your disk.",
@@ -29,6 +31,12 @@ def say_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def install_completion(shell: Shell | None) -> None:
+    if shell:
+        typer.echo(install(shell, Host.current()))
+        raise typer.Exit
+
+
 @app.callback()
 def amux(
     home: Annotated[
@@ -44,6 +52,16 @@ def amux(
     _version: Annotated[
         bool, typer.Option("--version", help="Say the version and stop.", callback=say_version, is_eager=True)
     ] = False,
+    _install: Annotated[
+        Shell | None,
+        typer.Option(
+            "--install-completion",
+            help="Let a shell complete amux's words, yours if none is named, and stop.",
+            show_default=False,
+            callback=install_completion,
+            is_eager=True,
+        ),
+    ] = None,
 ) -> None:
     """These options may stand before or after a command."""
     settings.home = home

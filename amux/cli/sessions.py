@@ -116,8 +116,7 @@ def listed_in(sessions: SessionManager, query: Query, path: Path) -> list[Sessio
     """The sessions a file names, in its order; what has no transcript is said on the side."""
     ids: dict[str, None] = {}
     for agent in query.agents or readers.names():
-        with readers.open_reader(agent, sessions.host) as reader:
-            ids.update(dict.fromkeys(reader.ids_in(path)))
+        ids.update(dict.fromkeys(sessions.readers[agent].ids_in(path)))
     if not ids:
         raise InvalidValue(f"{path} names no session ids; it should be agentloop.json or hold one id a line")
     found = {one.session_id: one for one in sessions.list(replace(query, ids=tuple(ids), limit=0))}

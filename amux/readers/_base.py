@@ -52,6 +52,24 @@ class Host:
         return self.directory("XDG_DATA_HOME", ".local", "share")
 
 
+class Watched(Mapping[str, str]):
+    """An environment that remembers which variables were asked for: what a store's place depends on."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.asked: dict[str, str | None] = {}
+
+    def __getitem__(self, name: str) -> str:
+        self.asked[name] = self.env.get(name)
+        return self.env[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.env)
+
+    def __len__(self) -> int:
+        return len(self.env)
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRef:
     """What can be read in one go, not yet opened: usually one session.

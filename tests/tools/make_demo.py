@@ -8,11 +8,20 @@ import shutil
 import sys
 from pathlib import Path
 
-from demo import blog, claude, ops, shop
+from demo import blog, claude, codex, copilot, droid, gemini, opencode, ops, pi, shop
 
 OUT = Path(__file__).parents[2] / "amux" / "demo"
 STORIES = (*shop.STORIES, *blog.STORIES, *ops.STORIES)
-WRITERS = {"claude": claude}
+WRITERS = {
+    "claude": claude,
+    "codex": codex,
+    "copilot": copilot,
+    "droid": droid,
+    "gemini": gemini,
+    "omp": pi,
+    "opencode": opencode,
+    "pi": pi,
+}
 
 
 def files() -> dict[str, str]:

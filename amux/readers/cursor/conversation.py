@@ -53,9 +53,10 @@ def as_text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    parts = [text for part in list_at(value) if (text := text_at(part, "text"))]
-    if parts or (parts := [text for text in [text_at(value, "value")] if text]):
+    if parts := [text for part in list_at(value) if (text := text_at(part, "text"))]:
         return "\n".join(parts)
+    if at(value, "type") in ("text", "error-text") and (text := text_at(value, "value")):
+        return text
     try:
         return json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):

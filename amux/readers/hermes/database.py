@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from amux.errors import UnreadableSession
@@ -51,7 +52,7 @@ class Database:
             self.damage = error
 
     def scan(self, table: str, wanted: Sequence[str]) -> Iterator[Record]:
-        """Every row of a table in the order they were written, by no index; a damaged page costs the rows on it alone."""
+        """Every row of a table with its `row_number`, by no index; a damaged page costs the rows on it alone."""
         known = self.known(table, wanted)
         query = f"select rowid row_number, {known} from {table} not indexed where rowid >= ? order by rowid"
         seen = set[int]()
@@ -59,16 +60,19 @@ class Database:
         while known and misses < MISSES:
             try:
                 for row in rows(self.db, query, (start,)):
-                    number = row.pop("row_number")
+                    number = row["row_number"]
                     start, misses = max(start, number + 1), 0
                     if number not in seen:  # a page can stand in the place of another
                         seen.add(number)
                         yield row
             except ERRORS as error:
                 self.damage = error
-                start, misses = start + 1, misses + 1
             else:
                 return
+            # sqlite3 looks one row ahead: the last one before the damage comes only when it is asked for alone.
+            alone = list(self.select(table, wanted, "where rowid = ?", start)) if start not in seen else []
+            yield from ({**row, "row_number": start} for row in alone)
+            start, misses = start + 1, 0 if alone else misses + 1
 
     def known(self, table: str, wanted: Sequence[str]) -> str:
         return ", ".join(quoted(name) for name in wanted if name in self.columns[table])
@@ -109,7 +113,7 @@ class Database:
         if pages * size > WHOLE:
             return None
         found: dict[Any, list[Record]] = {}
-        for row in self.scan("messages", MESSAGE):
+        for row in sorted(self.scan("messages", MESSAGE), key=itemgetter("row_number")):
             found.setdefault(row.get("session_id"), []).append(row)
         return found
 
@@ -123,7 +127,8 @@ class Database:
         before, self.damage = self.damage, None
         found = list(self.select("messages", MESSAGE, "where session_id = ? order by rowid", id))
         if self.damage:
-            found = [row for row in self.scan("messages", MESSAGE) if row.get("session_id") == id]
+            own = (row for row in self.scan("messages", MESSAGE) if row.get("session_id") == id)
+            found = sorted(own, key=itemgetter("row_number"))
         self.damage = self.damage or before
         return found
 

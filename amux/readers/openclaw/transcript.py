@@ -32,6 +32,8 @@ MARKER = re.compile(r"sqlite:[^:]+:([^:]+):.*", re.DOTALL)
 STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
 TOPIC = re.compile(r"(.+?)-topic-.+")
 MIRROR, INJECTED = "delivery-mirror", "gateway-injected"
+LOST = "\0lost"
+"""The key of an entry of which only a stub could be read: no event's own key holds a NUL."""
 NOT_TYPED = ("inter_session", "internal_system")
 
 
@@ -44,6 +46,7 @@ class Log(Transcript):
     """The session that copied events come from."""
 
     def __post_init__(self) -> None:
+        self.entries = [unbilled(record) for record in self.entries]
         super().__post_init__()
         named = text_at(self.header, "parentSession")
         self.origin = linked_id(named) if named else (self.earlier if self.begins_with_copies() else None)
@@ -160,10 +163,15 @@ def written_by_openclaw(message: Record) -> str | None:
     return model if message.get("provider") == "openclaw" and model in (MIRROR, INJECTED) else None
 
 
+def unbilled(record: Record) -> Record:
+    """An entry without the usage of a call that was none."""
+    message = dict_at(record, "message")
+    return {**record, "message": {**message, "usage": None}} if written_by_openclaw(message) else record
+
+
 def charges(log: Log, places: dict[int, int]) -> list[Charge]:
     """The calls of a session; those that openclaw had no price for have an unknown cost."""
-    called = replace(log, entries=[{} if written_by_openclaw(_pi.message_of(one)) else one for one in log.entries])
-    return [replace(one, usd=one.usd or None) for one in _pi.charges(called, places)]
+    return [replace(one, usd=one.usd or None) for one in _pi.charges(log, places)]
 
 
 def sessions(
@@ -188,14 +196,11 @@ def sessions(
             forked_from=None if subagent else log.origin,
             archived=about.archived,
             channel=about.channel,
-            usage_recorded=not any(one.get("message") and lost(one) for one in log.entries),
+            usage_recorded=not any(map(lost, log.entries)),
         )
     ]
 
 
-LOST = "\0lost"
-"""The key of an entry of which only a stub could be read: no event's own key holds a NUL."""
-
-
 def lost(entry: Record) -> bool:
+    """Whether an answer is one of which only the stub could be read."""
     return LOST in entry and dict_at(entry, "message").get("role") == "assistant"

@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any
 
 from demo.script import (
@@ -155,7 +156,7 @@ class Transcript:
     def answer(self, answer: Answer) -> None:
         """One line for each block of the response, all with its usage."""
         message = {"id": f"msg_01{self.chance.hex(22)}", "type": "message", "role": "assistant"}
-        end = {"stop_reason": "tool_use" if answer.calls else "end_turn", "stop_sequence": None}
+        end = {"stop_reason": "tool_use" if answer.calls else "end_turn"}
         request = f"req_011{self.chance.hex(21)}"
         for index, block in enumerate(self.blocks(answer)):
             said = message | {"model": self.model.id, "content": [block]} | end | {"usage": usage(answer)}
@@ -230,7 +231,6 @@ def usage(answer: Answer) -> dict[str, Any]:
         "cache_read_input_tokens": used.cached,
         "output_tokens": used.output,
         "output_tokens_details": {"thinking_tokens": used.thinking},
-        "service_tier": "standard",
         "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": used.written},
     }
 
@@ -243,7 +243,7 @@ def tool(call: Call, cwd: str) -> tuple[str, dict[str, Any]]:
         case Read():
             return "Read", {"file_path": f"{cwd}/{call.path}"}
         case Search():
-            return "Grep", {"pattern": call.pattern, "output_mode": "content", "-n": True}
+            return "Bash", {"command": f"rg -n {quote(call.pattern)}", "description": f"Search for {call.pattern}"}
         case Edit():
             return "Edit", {"file_path": f"{cwd}/{call.path}", "old_string": call.old, "new_string": call.new}
         case Write():
@@ -257,7 +257,7 @@ def outcome(call: Call, cwd: str) -> tuple[str, Any, bool]:
     match call:
         case Shell(interrupted=True):
             return "Interrupted by the user.", "User rejected tool use", True
-        case Shell(exit=0):
+        case Shell(exit=0) | Search():
             return call.output, {"stdout": call.output, "stderr": "", "interrupted": False, "isImage": False}, False
         case Shell():
             text = f"Exit code {call.exit}\n{call.output}"
@@ -272,4 +272,4 @@ def outcome(call: Call, cwd: str) -> tuple[str, Any, bool]:
         case Write():
             return f"{cwd}/{call.path} was written.", {"type": "create", "filePath": f"{cwd}/{call.path}"}, False
         case _:
-            return call.output, {"mode": "content", "content": call.output}, False
+            raise ValueError(f"a sub-agent answers later: {call}")

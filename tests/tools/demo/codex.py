@@ -14,7 +14,6 @@ from demo.script import (
     Made,
     Shell,
     Story,
-    Turn,
     Usage,
     Write,
     acts,
@@ -35,7 +34,7 @@ def files(stories: Iterable[Story]) -> dict[str, str]:
         name = f"rollout-{story.began:%Y-%m-%dT%H-%M-%S}-{rollout.thread}.jsonl"
         found[f".codex/sessions/{story.began:%Y/%m/%d}/{name}"] = "".join(rollout.lines)
         if story.title:
-            at = story.began + timedelta(hours=1)
+            at = story.began + timedelta(minutes=12)
             names.append({"id": rollout.thread, "thread_name": story.title, "updated_at": iso(at)})
     return found | {".codex/session_index.jsonl": json_lines(names)}
 
@@ -50,37 +49,42 @@ def played(story: Story) -> "Rollout":
 
 @dataclass
 class Rollout:
-    """A thread's lines. `turns` are the ordinals at which its turns ended, `totals` the tokens spent by then."""
+    """A thread's lines, the first of which has the ordinal `first`. `ends`: where each turn ended and what was spent."""
 
     story: Story
     thread: str
     chance: Chance
     turn: str = ""
-    lines: list[str] = field(default_factory=list)
     first: int = 0
-    turns: list[int] = field(default_factory=list)
-    totals: list[Usage] = field(default_factory=list)
+    total: Usage = field(default_factory=Usage)
+    lines: list[str] = field(default_factory=list)
+    ends: list[tuple[int, Usage]] = field(default_factory=list)
+
+    @property
+    def ordinal(self) -> int:
+        return self.first + len(self.lines)
 
     def record(self, at: datetime, type: str, payload: dict[str, Any]) -> None:
-        line = {"timestamp": iso(at), "ordinal": self.first + len(self.lines), "type": type, "payload": payload}
+        line = {"timestamp": iso(at), "ordinal": self.ordinal, "type": type, "payload": payload}
         self.lines.append(f"{compact(line)}\n")
 
     def event(self, at: datetime, type: str, **fields: Any) -> None:
         self.record(at, "event_msg", {"type": type} | fields)
 
-    def completed(self, at: datetime, **item: Any) -> None:
+    def completed(self, at: datetime, item: dict[str, Any]) -> None:
         times = {"started_at_ms": milliseconds(at), "completed_at_ms": milliseconds(at)}
         self.event(at, "item_completed", thread_id=self.thread, turn_id=self.turn, item=item, **times)
 
-    def item(self, at: datetime, type: str, **fields: Any) -> None:
+    def item(self, at: datetime, item: dict[str, Any]) -> None:
         metadata = {"internal_chat_message_metadata_passthrough": {"turn_id": self.turn}}
-        self.record(at, "response_item", {"type": type} | fields | metadata)
+        self.record(at, "response_item", item | metadata)
 
     def open(self, parent: "Rollout | None") -> None:
         story = self.story
-        ids = {"session_id": self.thread, "id": self.thread}
         base = self.base(parent) if parent else {}
         about = {
+            "session_id": self.thread,
+            "id": self.thread,
             "timestamp": iso(story.began),
             "cwd": story.cwd,
             "originator": "codex_cli_rs",
@@ -91,100 +95,119 @@ class Rollout:
             "history_mode": "paginated",
         }
         git = {"git": {"commit_hash": story.commit, "branch": story.branch}}
-        self.record(story.began, "session_meta", ids | about | base | git)
+        self.record(story.began, "session_meta", about | base | git)
+        if not parent:
+            text = f"<environment_context>\n  <cwd>{story.cwd}</cwd>\n  <shell>bash</shell>\n</environment_context>"
+            content = [{"type": "input_text", "text": text}]
+            self.item(story.began, {"type": "message", "role": "user", "content": content})
 
     def base(self, parent: "Rollout") -> dict[str, Any]:
         """A fork holds its own lines only, and says how much of its parent's file comes before them."""
-        end = parent.turns[self.story.after - 1]
-        self.first = end
-        self.totals.append(parent.totals[self.story.after - 1])
-        length = len("".join(parent.lines[: end - parent.first]).encode())
-        reference = {"thread_id": parent.thread, "end_ordinal_exclusive": end, "end_byte_offset": length}
+        self.first, self.total = parent.ends[self.story.after - 1]
+        length = len("".join(parent.lines[: self.first - parent.first]).encode())
+        history = {"thread_id": parent.thread, "end_ordinal_exclusive": self.first, "end_byte_offset": length}
         return {
             "forked_from_id": parent.thread,
-            "forked_from_ordinal_exclusive": end,
-            "history_base": reference,
+            "forked_from_ordinal_exclusive": self.first,
+            "history_base": history,
         }
 
     def act(self, act: Act) -> None:
-        if not isinstance(act.turn, Turn):
-            raise TypeError("a story of codex has turns only")
         self.turn = self.chance.timed_uuid(act.at)
-        self.event(act.at, "task_started", turn_id=self.turn, started_at=milliseconds(act.at) // 1000)
-        if not self.turns and not self.story.forked_from:
-            self.environment(act.at)
-        policy = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}}
+        began = milliseconds(act.at) // 1000
+        self.event(act.at, "task_started", turn_id=self.turn, started_at=began, model_context_window=WINDOW)
         context = {"turn_id": self.turn, "cwd": self.story.cwd, "model": self.story.model.id, "effort": "medium"}
+        policy = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}}
         self.record(act.at, "turn_context", context | policy)
         self.prompt(act.at, act.turn.prompt)
-        spent = Usage()
+        before = self.total
         for answer in act.answers:
-            spent += answer.usage
-            self.answer(answer, spent)
-        self.end(act)
-
-    def environment(self, at: datetime) -> None:
-        text = f"<environment_context>\n  <cwd>{self.story.cwd}</cwd>\n  <shell>bash</shell>\n</environment_context>"
-        self.item(at, "message", role="user", content=[{"type": "input_text", "text": text}])
+            self.answer(answer, before)
+        last, took = act.answers[-1].reply.text, (act.ended - act.at) // timedelta(milliseconds=1)
+        self.event(act.ended, "task_complete", turn_id=self.turn, last_agent_message=last, duration_ms=took)
+        self.ends.append((self.ordinal, self.total))
 
     def prompt(self, at: datetime, text: str) -> None:
-        self.item(at, "message", role="user", content=[{"type": "input_text", "text": text}])
-        self.completed(at, type="UserMessage", id=self.chance.timed_uuid(at), content=[{"type": "text", "text": text}])
+        self.item(at, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})
+        content = [{"type": "text", "text": text, "text_elements": []}]
+        self.completed(at, {"type": "UserMessage", "id": self.chance.timed_uuid(at), "content": content})
 
-    def answer(self, answer: Answer, spent: Usage) -> None:
-        said, thought = answer.reply.text, answer.reply.thinks
-        if thought:
+    def answer(self, answer: Answer, before: Usage) -> None:
+        """What the model said, and its twin for the screen; the usage stands between calls and outputs."""
+        if thought := answer.reply.thinks:
             id, summary = f"rs_{self.chance.hex(24)}", [{"type": "summary_text", "text": thought}]
-            self.completed(answer.at, type="Reasoning", id=id, summary_text=[thought], raw_content=[])
-            self.item(answer.at, "reasoning", id=id, summary=summary, content=None)
-        if said:
-            id = f"msg_{self.chance.hex(24)}"
-            self.completed(answer.at, type="AgentMessage", id=id, content=[{"type": "Text", "text": said}])
-            content = [{"type": "output_text", "text": said, "annotations": []}]
-            self.item(answer.at, "message", status="completed", id=id, role="assistant", content=content)
+            self.completed(answer.at, {"type": "Reasoning", "id": id, "summary_text": [thought], "raw_content": []})
+            self.item(answer.at, {"type": "reasoning", "id": id, "summary": summary, "content": None})
+        if said := answer.reply.text:
+            id, content = f"msg_{self.chance.hex(24)}", [{"type": "output_text", "text": said, "annotations": []}]
+            self.completed(answer.at, {"type": "AgentMessage", "id": id, "content": [{"type": "Text", "text": said}]})
+            self.item(answer.at, {"type": "message", "id": id, "role": "assistant", "content": content})
         for made in answer.calls:
-            self.item(answer.at, **call_item(made.call), call_id=f"call_{made.id}")
-        self.count(answer, spent)
+            self.item(answer.at, tool(made.call) | {"call_id": f"call_{made.id}"})
+        self.count(answer, before)
         for made in answer.calls:
             self.result(made)
-        self.tell_totals(answer)
+        info = {"total_token_usage": tokens(self.total), "last_token_usage": tokens(answer.usage)}
+        last = answer.calls[-1].at if answer.calls else answer.at
+        self.event(last, "token_count", info=info | {"model_context_window": WINDOW}, rate_limits=None)
 
-    def count(self, answer: Answer, spent: Usage) -> None:
-        total = self.totals[-1] if self.totals else Usage()
-        before = total if not self.turns else self.totals[-1]
-        self.record(
-            answer.at,
-            "token_usage_record",
-            {
-                "thread_id": self.thread,
-                "turn_id": self.turn,
-                "response_id": f"resp_{self.chance.hex(32)}",
-                "usage": tokens(answer.usage),
-                "turn_token_usage": tokens(spent),
-                "thread_token_usage": tokens(before + spent),
-            },
-        )
-
-    def tell_totals(self, answer: Answer) -> None: ...
+    def count(self, answer: Answer, before: Usage) -> None:
+        self.total += answer.usage
+        ids = {"thread_id": self.thread, "turn_id": self.turn, "response_id": f"resp_{self.chance.hex(32)}"}
+        turn = Usage(*(now - then for now, then in zip(vars(self.total).values(), vars(before).values(), strict=True)))
+        counts = {"usage": answer.usage, "turn_token_usage": turn, "thread_token_usage": self.total}
+        self.record(answer.at, "token_usage_record", ids | {name: tokens(used) for name, used in counts.items()})
 
     def result(self, made: Made) -> None:
-        call = made.call
-        if isinstance(call, Shell):
-            took = made.at - made.began
-            self.completed(
-                made.at,
-                type="CommandExecution",
-                id=f"call_{made.id}",
-                command=["/bin/bash", "-lc", call.command],
-                status="failed" if call.exit else "completed",
-                aggregated_output=f"{call.output}\n",
-                exit_code=call.exit,
-                duration={"secs": took.seconds, "nanos": took.microseconds * 1000},
-            )
-            text = f"Wall time: {took.total_seconds():.4f} seconds\nProcess exited with code {call.exit}\nOutput:\n"
-            self.item(made.at, "function_call_output", call_id=f"call_{made.id}", output=f"{text}{call.output}\n")
-        else:
-            text = f"{call.path} was written\n"
-            self.item(made.at, "custom_tool_call_output", call_id=f"call_{made.id}", output=text)
+        match made.call:
+            case Shell() as call:
+                self.ran(made, call)
+            case Edit(path) | Write(path):
+                kind = {"type": "custom_tool_call_output", "call_id": f"call_{made.id}"}
+                self.item(made.at, kind | {"output": f"{path} was changed\n"})
 
-    def end(self, act: Act) -> None: ...
+    def ran(self, made: Made, call: Shell) -> None:
+        took = made.at - made.began
+        ended = {
+            "type": "CommandExecution",
+            "id": f"call_{made.id}",
+            "command": ["/bin/bash", "-lc", call.command],
+            "status": "failed" if call.exit else "completed",
+            "aggregated_output": f"{call.output}\n",
+            "exit_code": call.exit,
+            "duration": {"secs": took.seconds, "nanos": took.microseconds * 1000},
+        }
+        head = f"Wall time: {took.total_seconds():.4f} seconds\nProcess exited with code {call.exit}\nOutput:\n"
+        output = {"type": "function_call_output", "call_id": f"call_{made.id}", "output": f"{head}{call.output}\n"}
+        self.completed(made.at, ended)
+        self.item(made.at, output)
+
+
+def tool(call: Call) -> dict[str, Any]:
+    match call:
+        case Shell(command):
+            return {"type": "function_call", "name": "exec_command", "arguments": compact({"cmd": command})}
+        case Edit(path, old, new):
+            removed = "".join(f"-{line}\n" for line in old.split("\n"))
+            return patch(f"*** Update File: {path}\n@@\n{removed}", new)
+        case Write(path, text):
+            return patch(f"*** Add File: {path}\n", text)
+        case _:
+            raise ValueError(f"codex has no tool of its own for {call}")
+
+
+def patch(head: str, new: str) -> dict[str, Any]:
+    added = "".join(f"+{line}\n" for line in new.split("\n"))
+    text = f"*** Begin Patch\n{head}{added}*** End Patch\n"
+    return {"type": "custom_tool_call", "status": "completed", "name": "apply_patch", "input": text}
+
+
+def tokens(used: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": used.prompt,
+        "cached_input_tokens": used.cached,
+        "cache_write_input_tokens": used.written,
+        "output_tokens": used.output,
+        "reasoning_output_tokens": used.thinking,
+        "total_tokens": used.prompt + used.output,
+    }

@@ -41,6 +41,8 @@ INSTRUCTIONS = {
 
 CACHE_LIFE = timedelta(minutes=5)
 TOKENS_PER_SECOND = 70
+EXTRACT = 12
+"""The stories show what matters of a tool's output; what the model had to read was so many times as long."""
 
 
 CONTINUED = re.compile(r"(?<=[^\n])\n *+(?![-|\n]|\d\. )")
@@ -300,7 +302,7 @@ class Stage:
 
     def answer(self, reply: Reply) -> Answer:
         asked = json.dumps([parameters(call) for call in reply.calls])
-        thinking = self.chance.between(60, 420) + tokens(reply.thinks)
+        thinking = self.chance.between(120, 900) + tokens(reply.thinks)
         usage = self.usage(tokens(reply.text) + tokens(asked) + thinking, thinking)
         began = self.clock + timedelta(milliseconds=self.chance.between(4, 60))
         self.clock = began + timedelta(
@@ -328,7 +330,7 @@ class Stage:
         id = self.chance.hex(24)
         began = self.clock + timedelta(milliseconds=self.chance.between(2, 30))
         self.clock = began + timedelta(seconds=call.seconds, milliseconds=self.chance.between(1, 40))
-        self.context += tokens(call.output)
+        self.context += EXTRACT * tokens(call.output)
         made = Made(id, call, began, self.clock)
         if isinstance(call, Delegate):
             stage = Stage(self.story, clock=self.clock, model=call.model)

@@ -149,7 +149,7 @@ WEBHOOK = Story(
                     """
                 ),
             ],
-            wait=4,
+            wait=21,
         ),
         Turn(
             "What if two deliveries of the same event arrive at the same moment?",
@@ -191,7 +191,7 @@ WEBHOOK = Story(
                     """
                 ),
             ],
-            wait=38,
+            wait=17,
         ),
         Turn(
             "Good. Add a line to the changelog and commit.",
@@ -230,12 +230,12 @@ WEBHOOK = Story(
 QUEUE = Story(
     agent="claude",
     project="shop",
-    start="2026-11-17T09:14:32",
+    start="2026-11-17T08:58:32",
     model=OPUS,
     title="Work through a queue instead",
     branch="fix/webhook-retry",
     forked_from=WEBHOOK,
-    after=2,
+    after=1,
     turns=[
         Turn(
             """
@@ -509,8 +509,9 @@ SLOW_QUERY = Story(
 TRIGRAM = Story(
     agent="codex",
     project="shop",
-    start="2026-11-13T10:41:50",
+    start="2026-11-13T10:24:50",
     model=CODEX,
+    title="Trigram index instead",
     forked_from=SLOW_QUERY,
     after=1,
     turns=[

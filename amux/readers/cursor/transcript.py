@@ -1,0 +1,178 @@
+"""Transcripts: a side record of what the agent did, without ids, times, models or what tools gave back.
+
+JSON lines since the beginning of 2026; equal lines may follow each other and are all meant. Before that plain text:
+
+    user:
+    <user_query>
+    What was typed
+    </user_query>
+
+    assistant:
+    [Thinking] One line.
+    What was said
+    [Tool call] Shell
+      command: ls
+
+    [Tool result] Shell
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from amux.errors import UnreadableSession
+from amux.model import Json, Message, ToolCall, ToolResult
+from amux.readers._json import OFFSET, Record, at, placed, records, text_at
+from amux.readers.cursor.conversation import Conversation, as_text, blocks, paired, texts
+from amux.readers.cursor.prompts import CLOSE, OPEN, programmed, typed
+
+WITHHELD = "[REDACTED]"
+SPEAKERS = {"user:": "user", "assistant:": "assistant", "A:": "assistant"}
+MARK = re.compile(r"\[(Thinking|Tool call|Tool result)\]\s*(.*)")
+ARGUMENT = re.compile(r"  (\w[\w-]*): ?(.*)")
+
+
+def session(path: str) -> Conversation:
+    found = text_messages(path) if path.endswith(".txt") else line_messages(path)
+    return Conversation(paired(found))
+
+
+def raw(path: str) -> Json:
+    return text_of(path) if path.endswith(".txt") else list(records(path))
+
+
+def text_of(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
+
+
+# JSON lines
+
+
+def line_messages(path: str) -> Iterator[Message]:
+    for number, record in enumerate(placed(path)):
+        found = [block for block in blocks({"content": at(record, "message", "content")}) if block]
+        match record.get("role"), record.get("type"):
+            case "user", _:
+                yield from prompted(found, record)
+            case "assistant", _:
+                yield from answered(found, record, number)
+            case _, "error":
+                text = as_text(record.get("error"))
+                yield Message("system", text, event="error", is_error=True, offset=record.get(OFFSET))
+
+
+def prompted(found: Sequence[Record], record: Record) -> Iterator[Message]:
+    text = "\n".join(texts(found))
+    prompt = None if programmed(text) else typed(text)
+    if prompt:
+        yield Message("user", prompt.text, prompt.at, attachments=prompt.attachments, offset=record.get(OFFSET))
+
+
+def answered(found: Sequence[Record], record: Record, number: int) -> Iterator[Message]:
+    text = "\n\n".join(text for one in texts(found) if (text := shown(one)))
+    uses = [block for block in found if block.get("type") == "tool_use"]
+    calls = tuple(
+        ToolCall(f"{number}.{place}", tool_name(block), block.get("input")) for place, block in enumerate(uses)
+    )
+    if text or calls:
+        yield Message("assistant", text, tool_calls=calls, offset=record.get(OFFSET))
+
+
+def shown(text: str) -> str:
+    """What was said, without the mark that stands for reasoning which was withheld."""
+    return "\n".join(line for line in text.split("\n") if line.strip() != WITHHELD).strip("\n")
+
+
+def tool_name(block: Record) -> str:
+    return " ".join((text_at(block, "name") or "").split())
+
+
+# Plain text
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer in a text transcript, line by line."""
+
+    number: int
+    lines: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    outputs: dict[int, list[str]] = field(default_factory=dict)
+
+    def messages(self) -> Iterator[Message]:
+        text = "\n".join(self.lines).strip("\n")
+        ids = [f"{self.number}.{place}" for place in range(len(self.calls))]
+        calls = tuple(ToolCall(id, name, given) for id, (name, given) in zip(ids, self.calls, strict=True))
+        if text or calls or self.thoughts:
+            yield Message("assistant", text, tool_calls=calls, thinking="\n".join(self.thoughts) or None)
+        for place, lines in self.outputs.items():
+            if output := "\n".join(lines).strip("\n"):
+                yield Message("tool", output, tool_result=ToolResult(ids[place], self.calls[place][0], output))
+
+
+def text_messages(path: str) -> Iterator[Message]:
+    for number, (speaker, lines) in enumerate(speeches(text_of(path).splitlines())):
+        if speaker == "assistant":
+            yield from answer(number, lines).messages()
+        elif prompt := typed("\n".join(lines).strip("\n")):
+            yield Message("user", prompt.text, prompt.at, attachments=prompt.attachments)
+
+
+def speeches(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Who spoke, and the lines; what looks like a new speaker inside a prompt is part of it."""
+    speaker, said, typing = "", list[str](), False
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        if not typing and (line.strip() in SPEAKERS or (name == "A:" and speaker == "user")):
+            if speaker:
+                yield speaker, said
+            speaker, said = SPEAKERS[line.strip() if line.strip() in SPEAKERS else name], [rest] if rest else []
+            continue
+        said.append(line)
+        typing = (typing or OPEN in line) and CLOSE not in line
+    if speaker:
+        yield speaker, said
+
+
+def answer(number: int, lines: Sequence[str]) -> Answer:
+    found = Answer(number)
+    into: list[str] | dict[str, str] = found.lines
+    for line in lines:
+        if mark := MARK.match(line):
+            into = marked(found, mark[1], mark[2])
+        elif isinstance(into, dict):
+            into = argument(into, line) or found.lines
+        elif line or into is not found.lines or into:
+            into.append(line)
+    return found
+
+
+def marked(found: Answer, kind: str, rest: str) -> list[str] | dict[str, str]:
+    """Note what a mark begins; gives where the lines after it belong."""
+    if kind == "Thinking":
+        found.thoughts.append(rest)
+    elif kind == "Tool call":
+        found.calls.append((rest.strip(), {}))
+        return found.calls[-1][1]
+    else:
+        same = (place for place, (name, _) in enumerate(found.calls) if name == rest.strip())
+        waiting = next((place for place in same if place not in found.outputs), None)
+        if waiting is not None:
+            return found.outputs.setdefault(waiting, [])
+    return found.lines
+
+
+def argument(given: dict[str, str], line: str) -> dict[str, str] | None:
+    """Take in a line of a call's arguments, indented by two blanks; None when it is not one."""
+    if new := ARGUMENT.match(line):
+        given[new[1]] = new[2]
+    elif line.startswith("  ") and given:
+        given[next(reversed(given))] += f"\n{line.removeprefix('  ')}"
+    else:
+        return None
+    return given

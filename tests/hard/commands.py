@@ -1,0 +1,85 @@
+"""Every command of amux there is, with arguments for a home."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+AMUX = str(Path(sys.executable).with_name("amux"))
+MOVING = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "HERMES", "OPENCODE", "PI_", "OMP", "CURSOR", "OPENCLAW", "AMUX", "XDG")
+"""How the variables begin that move an agent's store or amux's own directories."""
+
+
+@cache
+def offered() -> frozenset[str]:
+    """What `amux sessions` can do."""
+    told = subprocess.run([AMUX, "sessions", "--help"], capture_output=True, text=True, check=True).stdout
+    listed = told.partition("Commands:")[2]
+    return frozenset(line.split()[0] for line in listed.splitlines() if line.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A home to run amux in, and where its own files may be: outside."""
+
+    home: Path
+    own: Path
+    env: Mapping[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(MOVING)}
+        mine = {f"XDG_{kind}_HOME": str(self.own / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
+        # What moves a store comes last: a scenario may need the very variables that move amux's own files.
+        return {**kept, "HOME": str(self.home), "TZ": "UTC", "AMUX_CACHE_DIR": str(self.own / "cache"), **mine, **self.env}
+
+    def run(self, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
+        options = {"env": self.environment, "cwd": self.own, **options}
+        return subprocess.run([AMUX, *arguments], capture_output=True, text=True, check=check, **options)
+
+    def listed(self, *arguments: str) -> list[dict]:
+        return json.loads(self.run("sessions", "list", *arguments, "--json").stdout)
+
+
+def place(case, own: Path) -> Place:
+    own.mkdir(parents=True, exist_ok=True)
+    return Place(case.home, own, case.env)
+
+
+def questions(agent: str, ids: Sequence[str]) -> Iterator[list[str]]:
+    """The commands that only answer, in every format."""
+    sessions = ["sessions"]
+    for options in ([], ["--json"], ["--tree"], ["--subagents", "--sort", "cost"], ["--here"]):
+        yield [*sessions, "list", agent, *options]
+    for words in (["marmalade"], ["zebra;"], ["--regex", "z.bra"]):
+        yield [*sessions, "search", *words, "--agent", agent, "--json"]
+    yield ["cost", "report", "--agent", agent, "--group-by", "session,model,day", "--json"]
+    yield ["cost", "report", "--csv"]
+    yield ["agents", "--json"]
+    for id in ids:
+        for options in ([], ["--format", "json", "--raw"], ["--format", "jsonl"], ["--tools", "full", "--thinking"]):
+            yield [*sessions, "show", agent, *options, "--", id]
+    if "diff" in offered() and len(ids) > 1:
+        yield [*sessions, "diff", f"{agent}:{ids[0]}", f"{agent}:{ids[1]}", "--json"]
+    for name in ("resume", "fork"):
+        if name in offered() and ids:
+            yield [*sessions, name, agent, ids[0], "--print"]
+
+
+def exports(agent: str, ids: Sequence[str], directory: Path) -> Iterator[list[str]]:
+    """The commands that write where they were told to."""
+    if "export" not in offered():
+        return
+    for number, id in enumerate(ids):
+        for format in ("json", "jsonl", "markdown", "html"):
+            target = str(directory / f"{number}.{format}")
+            yield ["sessions", "export", agent, "--format", format, "--output", target, "--force", "--", id]
+    yield ["sessions", "export", agent, "--all", "--format", "markdown", "--output", str(directory / "all"), "--force"]
+
+
+def every(agent: str, ids: Sequence[str], directory: Path) -> list[list[str]]:
+    return [*questions(agent, ids), *exports(agent, ids, directory)]

@@ -1,0 +1,186 @@
+"""Nothing of an agent's changes: what the system was asked for while amux ran, and a home that cannot be written to."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import law
+from .commands import Place, every, offered, place, questions
+
+WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)")
+LOCKING = re.compile(r"F_(OFD_)?SETLKW?")
+NETWORK = ("socket", "connect", "bind", "sendto", "sendmsg")
+CHANGING = (
+    *("creat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "mknod", "mknodat"),
+    *("link", "linkat", "symlink", "symlinkat", "truncate", "ftruncate", "chmod", "fchmod", "fchmodat", "chown", "fchown"),
+    *("lchown", "fchownat", "utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr", "fsetxattr", "flock"),
+)
+TRACED = ",".join((*CHANGING, *NETWORK, "open", "openat", "openat2", "fcntl"))
+CALL = re.compile(r"^\d+ +(\w+)\((.*)$")
+NAMED = re.compile(r'(?:<(?P<base>[^>]*)>, )?"(?P<name>(?:[^"\\]|\\.)*)"|\d<(?P<open>/[^>]*)>')
+DRIVER = """
+import json, os, sys
+from amux.cli import arranged, run
+for argv in json.load(sys.stdin):
+    try:
+        status = run(arranged(argv))
+    except SystemExit as end:
+        status = end.code
+    if status not in (0, 4, 6):
+        sys.exit(f"{argv} ended with {status}")
+"""
+"""Many commands in one process: 4 and 6 are programs that are not installed or cannot."""
+NOBODY = 65534
+
+
+needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+
+
+def traced(argv: list[str], log: Path, **options) -> list[str]:
+    """The calls a program and its children made of the system, of those that could matter."""
+    command = ["strace", "-f", "-y", "-s", "4096", "--seccomp-bpf", "-o", str(log), "-e", f"trace={TRACED}", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return log.read_text(errors="replace").splitlines()
+
+
+def offences(calls: list[str], home: Path) -> list[str]:
+    """The calls that would change something below a home, lock it, or reach beyond the machine."""
+    return [line for line in calls if (call := CALL.match(line)) and offends(call[1], call[2], str(home))]
+
+
+def offends(name: str, arguments: str, home: str) -> bool:
+    if name in NETWORK:
+        return True
+    if not any(path == home or path.startswith(home + "/") for path in paths(arguments)):
+        return False
+    if name.startswith("open"):
+        return bool(WRITING.search(arguments))
+    return bool(LOCKING.search(arguments)) if name == "fcntl" else True
+
+
+def paths(arguments: str) -> Iterator[str]:
+    for found in NAMED.finditer(arguments):
+        yield found["open"] or os.path.join(found["base"] or "/", found["name"] or "")
+
+
+@needs_strace
+def test_every_command_leaves_every_home_alone(case, tmp_path):
+    if not law.has_reader(case.agent):
+        pytest.skip(f"no reader for {case.agent}")
+    where = place(case, tmp_path / "own")
+    ids = [one["sessionId"] for one in where.listed(case.agent, "--subagents", "--limit", "0")]
+    commands = every(case.agent, ids if law.SOAK else ids[:2], where.own / "exports")
+    calls = traced(
+        [sys.executable, "-c", DRIVER], tmp_path / "log", input=json.dumps(commands), env=where.environment, cwd=where.own
+    )
+
+    assert any(str(case.home) in line for line in calls)
+    assert offences(calls, case.home) == []
+
+
+@needs_strace
+def test_the_command_as_installed_leaves_a_home_alone(corpus, tmp_path):
+    """Once with a fill that starts processes of its own, once warm."""
+    where = Place(tmp_path / "home", tmp_path / "own", {})
+    where.own.mkdir()
+    for scenario in corpus.scenarios():
+        if law.has_reader(scenario.parent.name):
+            shutil.copytree(scenario / "home", where.home, symlinks=True, dirs_exist_ok=True)
+    grow(where.home, 30_000_000)
+    for number in range(2):
+        calls = traced([AMUX_LIST := sys.executable, "-m", "amux", "sessions", "list"], tmp_path / f"log{number}",
+                       env=where.environment, cwd=where.own)
+        assert AMUX_LIST
+        assert offences(calls, where.home) == []
+
+
+def grow(home: Path, size: int) -> None:
+    """Copies of a session, so many that reading them pays for more processes."""
+    source = max(home.glob(".claude/projects/*/*.jsonl"), key=lambda path: path.stat().st_size)
+    content = source.read_bytes()
+    for number in range(size // len(content) + 1):
+        (source.parent / f"00000000-0000-4000-8000-{number:012}.jsonl").write_bytes(content)
+
+
+@needs_strace
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "open(name, 'a')",
+        "open(name + '.new', 'w')",
+        "os.open(name, os.O_RDWR)",
+        "os.unlink(name)",
+        "os.rename(name, name + '.old')",
+        "os.utime(name)",
+        "os.chmod(name, 0o600)",
+        "os.mkdir(name + '.d')",
+        "os.truncate(name, 0)",
+        "fcntl.lockf(os.open(name, os.O_RDONLY), fcntl.LOCK_SH)",
+        "fcntl.flock(os.open(name, os.O_RDONLY), fcntl.LOCK_SH)",
+        "os.unlink('file', dir_fd=os.open(os.path.dirname(name), os.O_RDONLY))",
+        "socket.socket()",
+        "sqlite3.connect(name).execute('select * from sqlite_master').fetchall()",
+    ],
+)
+def test_the_watch_sees_what_it_watches_for(tmp_path, deed):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "file").write_bytes(b"")
+    program = f"import fcntl, os, socket, sqlite3, sys; name = sys.argv[1]; {deed}"
+    calls = traced([sys.executable, "-c", program, str(home / "file")], tmp_path / "log")
+
+    assert offences(calls, home)
+
+
+# A home that cannot be written to
+
+
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory that an ordinary user can reach; those of pytest are root's own when root runs the tests."""
+    where = Path(tempfile.mkdtemp(prefix="amux-test-"))
+    where.chmod(0o755)
+    yield where
+    for path in [where, *where.rglob("*")]:
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(where)
+
+
+def ordinary_user() -> dict[str, int]:
+    """Nothing is read-only to root."""
+    return {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
+
+
+def make_read_only(home: Path) -> None:
+    for path in [*home.rglob("*"), home]:
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o222 | 0o444 | (0o111 if path.is_dir() else 0))
+
+
+@pytest.mark.parametrize("agent", law.agents())
+def test_a_home_that_cannot_be_written_to_gives_the_same_answers(corpus, open_directory, agent):
+    scenarios = corpus.scenarios(agent)
+    for scenario in scenarios if law.SOAK else scenarios[-2:]:
+        case = corpus.open_case(scenario, open_directory / scenario.name)
+        where = place(case, case.home.parent / "own")
+        where.own.chmod(0o777)
+        ids = [one["sessionId"] for one in where.listed(agent)][:2]
+        asked = [argv for argv in questions(agent, ids) if "agents" not in argv]
+        commands = asked if law.SOAK else asked[:2] + asked[5:6] + asked[8:9] + asked[12:13]
+        before = [where.run(*argv, "--no-cache", check=False) for argv in commands]
+        make_read_only(case.home)
+        after = [where.run(*argv, "--no-cache", check=False, **ordinary_user()) for argv in commands]
+
+        assert [(run.stdout, run.stderr, run.returncode) for run in after] == [
+            (run.stdout, run.stderr, run.returncode) for run in before
+        ]

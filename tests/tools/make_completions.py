@@ -1,0 +1,459 @@
+"""Writes completions/ from the commands there are: `make completions`.
+
+The scripts know commands, options and fixed values. What only the catalog knows they ask amux for (`amux --complete`), and
+take its answer as text: nothing a session contains is ever evaluated by a shell.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+from typer.main import get_command
+
+from amux.cli import EVERYWHERE
+from amux.cli.app import app
+from amux.completion import SCRIPTS, Shell
+from amux.query import GROUPS
+
+OUT = Path(__file__).parents[2] / "completions"
+
+ASKED = {"--agent": "agents", "--in": "agents", "--model": "models", "--tag": "tags"}
+"""Options whose values amux is asked for."""
+CHOICES = {"--group-by": GROUPS}
+"""Fixed values that the type of an option does not tell."""
+ARGUMENTS = {"AGENT ID": "sessions", "AGENT": "agents", "A": "ids", "B": "ids", "TAG": "tags", "TAG…": "tags"}
+"""What amux is asked for, by an argument's name in the help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What may stand somewhere: one of these words, what amux answers, a file, a directory; or anything."""
+
+    choices: tuple[str, ...] = ()
+    ask: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`value` is None for a flag."""
+
+    names: tuple[str, ...]
+    help: str
+    value: Value | None
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`path` are the words that name it after `amux`."""
+
+    path: tuple[str, ...]
+    help: str
+    options: tuple[Option, ...]
+    argument: Value
+    commands: tuple["Command", ...]
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.path)
+
+    def all(self) -> Iterator["Command"]:
+        yield self
+        for command in self.commands:
+            yield from command.all()
+
+
+# The commands
+
+
+def tree(found: Any, path: tuple[str, ...] = (), everywhere: tuple[Option, ...] = ()) -> Command:
+    """A command as Typer has it, with its own options and those that may stand after any command."""
+    own = tuple(option(one) for one in found.params if one.param_type_name == "option" and not one.hidden)
+    help_option = Option(("-h", "--help"), "Show what there is and stop.", None, repeated=False)
+    shared = everywhere or tuple(one for one in own if set(one.names) & {*EVERYWHERE, "--home"})
+    shown = sorted((name, one) for name, one in getattr(found, "commands", {}).items() if not one.hidden)
+    return Command(
+        path=path,
+        help=first_line(found.help),
+        options=(*own, *everywhere, help_option),
+        argument=argument([one for one in found.params if one.param_type_name == "argument"]),
+        commands=tuple(tree(one, (*path, name), shared) for name, one in shown),
+    )
+
+
+def option(found: Any) -> Option:
+    value = None if found.is_flag else value_of(found)
+    return Option(tuple(sorted(found.opts, key=len)), first_line(found.help), value, repeated=found.multiple)
+
+
+def value_of(found: Any) -> Value:
+    long = max(found.opts, key=len)
+    choices = CHOICES.get(long) or getattr(found.type, "choices", ())
+    kind = type(found.type).__name__
+    path = "" if not kind.endswith("Path") else "directory" if found.metavar == "DIR" else "file"
+    return Value(tuple(choices), ASKED.get(long, ""), path)
+
+
+def argument(found: list[Any]) -> Value:
+    """What may stand at a command's arguments together: amux tells which of them is asked for."""
+    if len(found) == 1 and (choices := getattr(found[0].type, "choices", ())):
+        return Value(choices=tuple(choices))
+    asked = []
+    for one in found:
+        kind = ARGUMENTS.get(one.metavar if one.metavar is not None else one.name.upper())
+        if kind:
+            asked.append(f"{kind}+" if one.nargs < 0 else kind)
+    return Value(ask=",".join(asked))
+
+
+def first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+def valued(root: Command) -> list[str]:
+    """The options that take a value, whichever the command; the scripts rely on an option never being both."""
+    names: dict[str, bool] = {}
+    for one in (one for command in root.all() for one in command.options):
+        for name in one.names:
+            if names.setdefault(name, one.value is not None) != (one.value is not None):
+                raise ValueError(f"{name} takes a value in one command and none in another")
+    return sorted(name for name, takes in names.items() if takes)
+
+
+# bash
+
+BASH = r"""
+# Completion of amux for bash. Made by `make completions`; do not edit.
+#
+# Options are written as --flag, --name= (any value), --name=this|that, --name=@what-amux-is-asked-for.
+
+_amux_known() { # sets what may follow a command
+    commands='' options='' argument=''
+    case $1 in
+@COMMANDS@
+    esac
+}
+
+_amux() {
+    local IFS=$' \t\n' current word value command='' ended='' asking=''
+    local commands options argument
+    local -a words=() given=() where=()
+    _amux_split
+    _amux_known ''
+    for word in "${words[@]:1}"; do
+        if [[ $asking ]]; then
+            [[ $asking == --home ]] && where=(--home "$word")
+            asking=''
+        elif [[ $ended || $word != -?* ]]; then
+            if [[ ! $ended && " $commands " == *" $word "* ]]; then
+                command+=${command:+ }$word
+                _amux_known "$command"
+            else
+                given+=("$word")
+            fi
+        elif [[ $word == -- ]]; then
+            ended=1
+        elif [[ $word == --demo ]]; then
+            where=(--demo)
+        elif [[ $word == --home=* ]]; then
+            where=(--home "${word#*=}")
+        elif _amux_value "$word"; then
+            asking=$word
+        fi
+    done
+
+    local unseen=${current%"$2"} typed=$current before=''
+    if [[ $asking ]]; then
+        given=()
+        _amux_value "$asking"
+        _amux_offer "$value"
+    elif [[ $ended ]]; then
+        return
+    elif [[ $current == --*=* ]]; then
+        given=() before=${current%%=*}= typed=${current#*=}
+        _amux_value "${current%%=*}" && _amux_offer "$value"
+    elif [[ $current == -* ]]; then
+        local names=''
+        for word in $options; do names+="${names:+|}${word%%=*}"; done
+        _amux_offer "$names"
+    elif [[ $commands ]]; then
+        [[ ${given[*]} ]] || _amux_offer "${commands// /|}"
+    else
+        _amux_offer "$argument"
+    fi
+}
+
+# The words before the cursor. bash splits them at every : and =, which stand inside of ids and options.
+_amux_split() {
+    local rest=${COMP_LINE:0:COMP_POINT} trimmed i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        trimmed=${rest#"${rest%%[![:space:]]*}"}
+        word=${COMP_WORDS[i]}
+        ((i == COMP_CWORD)) && word=$trimmed
+        if ((i > 0)) && [[ $trimmed && $trimmed == "$rest" ]]; then
+            words[${#words[@]} - 1]+=$word
+        else
+            words+=("$word")
+        fi
+        rest=${trimmed#"$word"}
+    done
+    current=${words[${#words[@]} - 1]}
+    unset "words[${#words[@]} - 1]"
+}
+
+_amux_value() { # sets what the value of an option may be; fails where it takes none
+    local option
+    for option in $options; do
+        if [[ $option == "$1="* ]]; then
+            value=${option#*=}
+            return 0
+        fi
+    done
+    return 1
+}
+
+_amux_offer() { # puts what begins as typed into COMPREPLY
+    local -a found=()
+    case $1 in
+    '') ;;
+    @file) compopt -o default 2>/dev/null ;;
+    @directory) compopt -o dirnames 2>/dev/null ;;
+    @*) _amux_ask "${1#@}" ;;
+    *)
+        local IFS='|'
+        for word in $1; do
+            [[ $word == "$typed"* ]] && found+=("$word")
+        done
+        ;;
+    esac
+    [[ ${found[*]} ]] && _amux_reply
+}
+
+_amux_ask() { # lines of value, tab, description: split at their ends, otherwise taken as they are
+    [[ $typed == *[\"\'\\\`\$]* ]] && return
+    local IFS=$'\n' globbing=''
+    [[ $- == *f* ]] || globbing=1
+    set -f
+    found=($(command amux --complete "${where[@]}" "$1" "${given[@]}" "$typed" 2>/dev/null))
+    [[ $globbing ]] && set +f
+    compopt -o nosort 2>/dev/null
+}
+
+_amux_reply() {
+    local line text
+    for line in "${found[@]}"; do
+        value=${line%%$'\t'*} text=''
+        [[ $line == *$'\t'?* ]] && text=${line#*$'\t'}
+        [[ $value == *[!A-Za-z0-9_.:/@=+,-]* ]] && printf -v value %q "$value"
+        value=$before$value
+        # Descriptions only where bash lists: 63 is the second Tab, 33 and 64 list at the first.
+        if [[ $text && ${#found[@]} -gt 1 && $COMP_TYPE =~ ^(63|33|64)$ ]]; then
+            text="  $text"
+            value+=${text:0:$((${COLUMNS:-80} - ${#value} - 1 > 0 ? ${COLUMNS:-80} - ${#value} - 1 : 0))}
+        fi
+        COMPREPLY+=("${value#"$unseen"}")
+    done
+}
+
+complete -F _amux amux
+"""
+
+
+def bash(root: Command) -> str:
+    return BASH.lstrip().replace("@COMMANDS@", "\n".join(bash_case(one) for one in root.all()))
+
+
+def bash_case(command: Command) -> str:
+    options = [bash_option(name, one.value) for one in command.options for name in one.names]
+    lines = [f"'{command.name}')"]
+    if command.commands:
+        lines.append(f"    commands='{' '.join(one.path[-1] for one in command.commands)}'")
+    lines.append(f"    options='{' '.join(sorted(options))}'")
+    if bash_value(command.argument):
+        lines.append(f"    argument='{bash_value(command.argument)}'")
+    return indent("\n".join([*lines, "    ;;"]), " " * 4)
+
+
+def bash_option(name: str, value: Value | None) -> str:
+    return name if value is None else f"{name}={bash_value(value)}"
+
+
+def bash_value(value: Value) -> str:
+    return "|".join(value.choices) or (f"@{value.ask or value.path}" if value.ask or value.path else "")
+
+
+# zsh
+
+ZSH = r"""
+#compdef amux
+# Completion of amux for zsh. Made by `make completions`; do not edit.
+
+_amux() {
+  local curcontext=$curcontext
+  local -a everywhere where
+  local -i place
+  everywhere=(
+@EVERYWHERE@
+  )
+  for ((place = 2; place < CURRENT; place++)); do
+    case $words[place] in
+      --) break ;;
+      --demo) where=(--demo) ;;
+      --home) where=(--home "$words[place + 1]") ;;
+      --home=*) where=(--home "${words[place]#*=}") ;;
+    esac
+  done
+  _amux_
+}
+
+# What amux knows: lines of value, tab, description, which are taken as they are.
+_amux_ask() {
+  local -a lines
+  lines=(${(f)"$(command amux --complete $where "$@" "$PREFIX" 2>/dev/null)"})
+  # _describe takes value:description, and a backslash before what is part of a value.
+  lines=("${(@)${(@)${(@)lines//\\/\\\\}//:/\\:}/$'\t'/:}")
+  _describe -V -t values value lines
+}
+
+_amux_argument() {
+  _amux_ask $1 "${(@)line[1,-2]}"
+}
+
+@COMMANDS@
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+  _amux "$@"
+else
+  compdef _amux amux
+fi
+"""
+GROUP = r"""
+_amux_@FUNCTION@() {
+  local state state_descr
+  local -a line commands
+  local -A opt_args
+  local -i found=1
+  commands=(
+@COMMANDS@
+  )
+  _arguments -C -S $everywhere \
+@OPTIONS@    '1: :->command' '*:: :->rest' && found=0
+  case $state in
+    command) _describe -t commands command commands && found=0 ;;
+    rest)
+      case $words[1] in
+@CASES@
+      esac
+      ;;
+  esac
+  return found
+}
+"""
+
+
+def zsh(root: Command) -> str:
+    functions = [zsh_group(one) if one.commands else zsh_leaf(one) for one in root.all()]
+    shared = [spec for one in root.options if everywhere(one) for spec in zsh_option(one)]
+    return (
+        ZSH.lstrip()
+        .replace("@EVERYWHERE@", indent("\n".join(shared), " " * 4))
+        .replace("@COMMANDS@", "\n\n".join(functions))
+    )
+
+
+def zsh_function(command: Command) -> str:
+    return "_".join(command.path)
+
+
+def zsh_group(command: Command) -> str:
+    named = [quoted(f"{one.path[-1]}:{one.help}") for one in command.commands]
+    cases = [f"{one.path[-1]}) _amux_{zsh_function(one)} && found=0 ;;" for one in command.commands]
+    own = [f"{spec} \\\n" for one in command.options if not everywhere(one) for spec in zsh_option(one)]
+    return (
+        GROUP.strip()
+        .replace("@FUNCTION@", zsh_function(command))
+        .replace("@COMMANDS@", indent("\n".join(named), " " * 4))
+        .replace("@OPTIONS@", indent("".join(own), " " * 4))
+        .replace("@CASES@", indent("\n".join(cases), " " * 8))
+    )
+
+
+def zsh_leaf(command: Command) -> str:
+    specs = [spec for one in command.options if not everywhere(one) for spec in zsh_option(one)]
+    if command.argument.ask:
+        specs.append(quoted(f"*: :_amux_argument {command.argument.ask}"))
+    elif command.argument.choices:
+        specs.append(quoted(f"1: :{zsh_action(command.argument)}"))
+    lines = " \\\n".join(indent(spec, " " * 4) for spec in specs)
+    return f"_amux_{zsh_function(command)}() {{\n  _arguments -S $everywhere \\\n{lines}\n}}"
+
+
+def zsh_option(option: Option) -> Iterator[str]:
+    exclusive = "*" if option.repeated else f"({' '.join(option.names)})" if len(option.names) > 1 else ""
+    said = option.help.replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+    for name in option.names:
+        if option.value is None:
+            yield quoted(f"{exclusive}{name}[{said}]")
+        else:
+            joined = f"{name}=" if name.startswith("--") else f"{name}+"
+            yield quoted(f"{exclusive}{joined}[{said}]:{option.names[-1].strip('-')}:{zsh_action(option.value)}")
+
+
+def zsh_action(value: Value) -> str:
+    if value.choices:
+        return f"({' '.join(value.choices)})"
+    if value.path:
+        return "_files -/" if value.path == "directory" else "_files"
+    return f"_amux_ask {value.ask}" if value.ask else " "
+
+
+def everywhere(option: Option) -> bool:
+    return bool(set(option.names) & {*EVERYWHERE, "--home"})
+
+
+def quoted(text: str) -> str:
+    """A text in the single quotes of bash and zsh."""
+    return "'" + text.replace("'", r"'\''") + "'"
+
+
+# fish
+
+FISH = r"""
+# Completion of amux for fish. Made by `make completions`; do not edit.
+
+set -g __amux_commands @COMMANDS@
+set -g __amux_valued @VALUED@
+
+# What the words before the cursor say, one line each: the command, where amux reads, and the arguments so far.
+function __amux_walk
+    set -l command
+    set -l where
+    set -l given
+    set -l asking
+    set -l ended
+    for word in (commandline -opc)[2..]
+        if set -q asking[1]
+            test $asking = --home; and set where --home $word
+            set -e asking
+        else if set -q ended[1]; or not string match -q -- '-?*' $word
+            if not set -q ended[1]; and contains -- (string join ' ' $command $word) $__amux_commands
+                set -a command $word
+            else
+                set -a given $word
+            end
+        else if test $word = --
+            set ended yes
+        else if test $word = --demo
+            set where --demo
+        else if string match -q -- '--home=*' $word
+            set where --home (string replace -- --home= '' $word)
+        else if contains -- $word $__amux_valued
+            set asking $word
+        end
+    end
+    ...
+end
+"""
