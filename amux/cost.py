@@ -24,6 +24,8 @@ Mode = Literal["auto", "native", "estimate"]
 DAY = 86_400_000
 UNKNOWN = "(unknown)"
 UNTAGGED = "(untagged)"
+UNPRICED = {"auto": "unpriced", "native": "unrecorded", "estimate": "unestimated"}
+"""For each mode the tokens that are in no sum of money."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ def report(catalog: "Catalog", query: Query, wanted: Report) -> CostSummary:
         recorded_usd=usd(joined(total["usd"], total["run"])) if wanted.mode != "estimate" else None,
         estimated_usd=usd(total["auto" if wanted.mode == "auto" else "estimate"]) if wanted.mode != "native" else None,
         run_count=ledger.run_count(),
-        unpriced=ledger.unpriced(),
+        unpriced=ledger.unpriced() if total[UNPRICED[wanted.mode]] else {},
         prices=catalog.prices.source if sums["source"] in ("estimated", "mixed") else None,
         breakdowns=breakdowns,
     )
@@ -234,7 +236,7 @@ class Ledger:
 
     def unpriced(self) -> dict[str, int]:
         """Models without a price, and how many tokens of theirs are therefore in no sum."""
-        column = {"auto": "unpriced", "native": "unrecorded", "estimate": "unestimated"}[self.wanted.mode]
+        column = UNPRICED[self.wanted.mode]
         found = self.db.execute(
             f"{self.source} select coalesce(b.model, '{UNKNOWN}'), sum(b.{column}) tokens from bill b left join session s on s.no = b.session"
             f" left join session r on r.no = s.root where {self.tag_condition()} group by b.model having tokens > 0 order by tokens desc",
@@ -252,7 +254,19 @@ class Ledger:
 SUMMED = ", ".join(
     [
         f"sum(b.{name}) {name}"
-        for name in ("calls", "input", "output", "thinking", "cached", "written", "usd", "run", "estimate", "auto")
+        for name in (
+            "calls",
+            "input",
+            "output",
+            "thinking",
+            "cached",
+            "written",
+            "usd",
+            "run",
+            "estimate",
+            "auto",
+            *UNPRICED.values(),
+        )
     ]
     + ["max(b.aggregate) aggregate"]
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from amux import money, readers, runs
+from amux import money, readers, runs, tags
 from amux.catalog import Catalog, Report, Skipped
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
 from amux.model import Message, Session, SessionSummary
@@ -213,7 +213,7 @@ class SessionManager:
                 self.catalog.refresh(self.readers[agent], self.report)
         if unseen:
             noted = runs.runs(runs.index_files(self.host.home, Path.cwd()))
-            runs.lay_over(self.catalog.db, self.catalog.scopes, noted, {})
+            runs.lay_over(self.catalog.db, self.catalog.scopes, noted, tags.kept(self.catalog.db, self.catalog.scopes))
         return question(self.catalog)
 
 

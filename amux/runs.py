@@ -125,7 +125,7 @@ def lay_over(
     db.executescript(TABLES)
     among = ", ".join(map(str, scopes))
     db.execute(
-        f"insert or ignore into temp.tag select s.no, j.value from session s, json_each(s.tags) j where s.scope in ({among})"
+        f"insert or ignore into temp.tag select s.no, j.value from session s, json_each(s.tags) j where s.tags <> '[]' and s.scope in ({among})"
     )
     together: dict[tuple[str, str | None], list[Run]] = {}
     for run in noted_runs:

@@ -4,47 +4,59 @@
 
 _amux_known() { # sets what may follow a command
     commands='' options='' argument=''
+    local everywhere='--home=@directory --demo --no-cache --no-color -v --verbose -h --help'
     case $1 in
     '')
         commands='agents cost schema sessions'
-        options='--demo --help --home=@directory --install-completion=bash|zsh|fish --no-cache --no-color --verbose --version -h -v'
+        options="$everywhere --version --install-completion=bash|zsh|fish"
         ;;
     'agents')
-        options='--demo --help --home=@directory --json --no-cache --no-color --verbose -h -v'
+        options="$everywhere --json"
         ;;
     'cost')
         commands='report'
-        options='--demo --help --home=@directory --no-cache --no-color --verbose -h -v'
+        options="$everywhere "
         ;;
     'cost report')
-        options='--agent=@agents --chart --cost-mode=auto|native|estimate --csv --demo --group-by=agent|model|day|week|month|tag|project|session --help --home=@directory --json --limit= --model=@models --no-cache --no-color --since= --sort=key|cost|tokens|calls --tag=@tags --timezone= --until= --verbose -h -v'
+        options="$everywhere --agent=@agents --since= --until= --model=@models --tag=@tags --group-by=agent|model|day|week|month|tag|project|session --cost-mode=auto|native|estimate --timezone= --sort=key|cost|tokens|calls --limit= --chart --csv --json"
         ;;
     'schema')
-        options='--demo --help --home=@directory --json --no-cache --no-color --verbose -h -v'
+        options="$everywhere --json"
         argument='session|summary|hit|cost|diff|agent|launch|error'
         ;;
     'sessions')
-        commands='diff export list search show'
-        options='--demo --help --home=@directory --no-cache --no-color --verbose -h -v'
+        commands='diff export fork list resume search show tag'
+        options="$everywhere "
         ;;
     'sessions diff')
-        options='--demo --help --home=@directory --json --no-cache --no-color --stat --verbose -h -v'
+        options="$everywhere --stat --json"
         argument='@ids,ids'
         ;;
     'sessions export')
-        options='--all --cwd=@directory --demo --force --format=json|jsonl|markdown|html|parquet --help --here --home=@directory --model=@models --no-cache --no-color --output=@file --raw --redact --since= --subagents --tag=@tags --until= --verbose -h -o=@file -v'
+        options="$everywhere --format=json|jsonl|markdown|html|parquet -o=@file --output=@file --force --redact --raw --all --since= --until= --model=@models --tag=@tags --cwd=@directory --here --subagents"
         argument='@sessions'
         ;;
+    'sessions fork')
+        options="$everywhere --last --cwd=@directory --model=@models --tag=@tags --in=@agents -y --yes --print --json"
+        argument='@agents'
+        ;;
     'sessions list')
-        options='--asc --cwd=@directory --demo --help --here --home=@directory --ids-from=@file --json --limit= --model=@models --no-archived --no-cache --no-color --since= --sort=date|cost|turns --subagents --tag=@tags --tree --until= --verbose -h -v'
+        options="$everywhere --since= --until= --model=@models --tag=@tags --cwd=@directory --here --limit= --sort=date|cost|turns --asc --subagents --tree --no-archived --ids-from=@file --json"
+        argument='@agents'
+        ;;
+    'sessions resume')
+        options="$everywhere --last --cwd=@directory --model=@models --tag=@tags --in=@agents -y --yes --print --json"
         argument='@agents'
         ;;
     'sessions search')
-        options='--agent=@agents --cwd=@directory --demo --help --home=@directory --json --limit= --model=@models --no-cache --no-color --regex --role=user|assistant|tool|thinking|title --since= --sort=relevance|date|cost --tag=@tags --until= --verbose -h -v'
+        options="$everywhere --agent=@agents --since= --until= --model=@models --tag=@tags --cwd=@directory --role=user|assistant|tool|thinking|title --limit= --sort=relevance|date|cost --regex --json"
         ;;
     'sessions show')
-        options='--demo --format=markdown|json|jsonl --head= --help --home=@directory --json --no-cache --no-color --raw --redact --tail= --thinking --tools=full|short|none --verbose -h -v'
+        options="$everywhere --format=markdown|json|jsonl --tools=full|short|none --thinking --head= --tail= --raw --redact --json"
         argument='@sessions'
+        ;;
+    'sessions tag')
+        options="$everywhere --remove --json"
         ;;
     esac
 }
@@ -162,7 +174,7 @@ _amux_reply() {
         [[ $value == *[!A-Za-z0-9_.:/@=+,-]* ]] && printf -v value %q "$value"
         value=$before$value
         # Descriptions only where bash lists: 63 is the second Tab, 33 and 64 list at the first.
-        if [[ $text && ${#found[@]} -gt 1 && $COMP_TYPE == @(63|33|64) ]]; then
+        if [[ $text && ${#found[@]} -gt 1 && $COMP_TYPE =~ ^(63|33|64)$ ]]; then
             text="  $text"
             value+=${text:0:$((${COLUMNS:-80} - ${#value} - 1 > 0 ? ${COLUMNS:-80} - ${#value} - 1 : 0))}
         fi

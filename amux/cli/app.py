@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from amux import __version__
-from amux.cli import agents, cost, schema, sessions, share  # noqa: F401 - share adds its commands to sessions
+from amux.cli import agents, carry, cost, schema, sessions, share  # noqa: F401 - carry and share add theirs to sessions
 from amux.cli.options import settings
 from amux.completion import Shell, install
 from amux.readers._base import Host

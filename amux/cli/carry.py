@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -55,12 +55,15 @@ def carry_on(
     agent: Annotated[
         str | None,
         typer.Argument(
-            metavar="[AGENT ID]",
-            help="An agent and a session id, one id such as claude:cb37a6b1, or latest; none: choose at the terminal.",
+            metavar="AGENT",
+            help="An agent; or one id such as claude:cb37a6b1; or latest. None: choose at the terminal.",
             show_default=False,
         ),
     ] = None,
-    id: options.Id = None,
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="The session's id, the beginning of it, or latest.", show_default=False),
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session, of AGENT if one is given.")] = False,
     cwd: Annotated[
         Path | None, typer.Option(help="Start here instead of where it ran.", metavar="DIR", show_default=False)

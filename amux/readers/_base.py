@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary
@@ -70,8 +70,7 @@ class Watched(Mapping[str, str]):
         return len(self.env)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRef:
+class SessionRef(NamedTuple):
     """What can be read in one go, not yet opened: usually one session.
 
     `key` is unique within the reader's store; `fingerprint` changes when anything that reading it opens does;

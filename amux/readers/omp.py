@@ -233,7 +233,7 @@ def main_id(main: str) -> tuple[str | None, tuple[str, ...]]:
 
 def main_ref(path: str) -> Iterator[SessionRef]:
     if ref := whole_file(path):
-        yield replace(ref, fingerprint=ref.fingerprint + log_stamps(artifacts(path)))
+        yield ref._replace(fingerprint=ref.fingerprint + log_stamps(artifacts(path)))
 
 
 def nested_refs(directory: str, main: str, logs: str) -> Iterator[SessionRef]:
@@ -241,7 +241,7 @@ def nested_refs(directory: str, main: str, logs: str) -> Iterator[SessionRef]:
         if entry.is_dir(follow_symlinks=False):
             yield from nested_refs(entry.path, main, logs)
         elif entry.name.endswith(SUFFIX) and (ref := whole_file(entry.path)):
-            yield replace(ref, fingerprint=ref.fingerprint + logs, files=(main,))
+            yield ref._replace(fingerprint=ref.fingerprint + logs, files=(main,))
 
 
 def log_stamps(directory: str) -> str:

@@ -4,7 +4,7 @@ The scripts know commands, options and fixed values. What only the catalog knows
 take its answer as text: nothing a session contains is ever evaluated by a shell.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -48,7 +48,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`path` are the words that name it after `amux`."""
+    """`path` are the words that name it after `amux`; `options` are those that only it has."""
 
     path: tuple[str, ...]
     help: str
@@ -69,19 +69,28 @@ class Command:
 # The commands
 
 
-def tree(found: Any, path: tuple[str, ...] = (), everywhere: tuple[Option, ...] = ()) -> Command:
-    """A command as Typer has it, with its own options and those that may stand after any command."""
-    own = tuple(option(one) for one in found.params if one.param_type_name == "option" and not one.hidden)
-    help_option = Option(("-h", "--help"), "Show what there is and stop.", None, repeated=False)
-    shared = everywhere or tuple(one for one in own if set(one.names) & {*EVERYWHERE, "--home"})
+def tree(found: Any, path: tuple[str, ...] = ()) -> Command:
+    """A command as Typer has it."""
+    options = (option(one) for one in found.params if one.param_type_name == "option" and not one.hidden)
     shown = sorted((name, one) for name, one in getattr(found, "commands", {}).items() if not one.hidden)
     return Command(
         path=path,
         help=first_line(found.help),
-        options=(*own, *everywhere, help_option),
+        options=tuple(one for one in options if not everywhere(one)),
         argument=argument([one for one in found.params if one.param_type_name == "argument"]),
-        commands=tuple(tree(one, (*path, name), shared) for name, one in shown),
+        commands=tuple(tree(one, (*path, name)) for name, one in shown),
     )
+
+
+def shared(root: Any) -> tuple[Option, ...]:
+    """The options that may stand after every command."""
+    found = [option(one) for one in root.params if one.param_type_name == "option"]
+    help_option = Option(("-h", "--help"), "Say what there is and stop.", None, repeated=False)
+    return (*filter(everywhere, found), help_option)
+
+
+def everywhere(option: Option) -> bool:
+    return bool(set(option.names) & {*EVERYWHERE, "--home"})
 
 
 def option(found: Any) -> Option:
@@ -113,10 +122,10 @@ def first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
 
-def valued(root: Command) -> list[str]:
-    """The options that take a value, whichever the command; the scripts rely on an option never being both."""
+def valued(options: Iterable[Option]) -> list[str]:
+    """The options that take a value. Raises ValueError where one does in one command only: the scripts cannot tell."""
     names: dict[str, bool] = {}
-    for one in (one for command in root.all() for one in command.options):
+    for one in options:
         for name in one.names:
             if names.setdefault(name, one.value is not None) != (one.value is not None):
                 raise ValueError(f"{name} takes a value in one command and none in another")
@@ -132,6 +141,7 @@ BASH = r"""
 
 _amux_known() { # sets what may follow a command
     commands='' options='' argument=''
+    local everywhere='@EVERYWHERE@'
     case $1 in
 @COMMANDS@
     esac
@@ -262,23 +272,28 @@ complete -F _amux amux
 """
 
 
-def bash(root: Command) -> str:
-    return BASH.lstrip().replace("@COMMANDS@", "\n".join(bash_case(one) for one in root.all()))
+def bash(root: Command, everywhere: Sequence[Option]) -> str:
+    return (
+        BASH.lstrip()
+        .replace("@EVERYWHERE@", bash_options(everywhere))
+        .replace("@COMMANDS@", "\n".join(bash_case(one) for one in root.all()))
+    )
 
 
 def bash_case(command: Command) -> str:
-    options = [bash_option(name, one.value) for one in command.options for name in one.names]
     lines = [f"'{command.name}')"]
     if command.commands:
         lines.append(f"    commands='{' '.join(one.path[-1] for one in command.commands)}'")
-    lines.append(f"    options='{' '.join(sorted(options))}'")
+    lines.append(f'    options="$everywhere {bash_options(command.options)}"')
     if bash_value(command.argument):
         lines.append(f"    argument='{bash_value(command.argument)}'")
     return indent("\n".join([*lines, "    ;;"]), " " * 4)
 
 
-def bash_option(name: str, value: Value | None) -> str:
-    return name if value is None else f"{name}={bash_value(value)}"
+def bash_options(options: Iterable[Option]) -> str:
+    return " ".join(
+        name if one.value is None else f"{name}={bash_value(one.value)}" for one in options for name in one.names
+    )
 
 
 def bash_value(value: Value) -> str:
@@ -311,10 +326,10 @@ _amux() {
 
 # What amux knows: lines of value, tab, description, which are taken as they are.
 _amux_ask() {
-  local -a lines
+  local -a lines match
   lines=(${(f)"$(command amux --complete $where "$@" "$PREFIX" 2>/dev/null)"})
-  # _describe takes value:description, and a backslash before what is part of a value.
-  lines=("${(@)${(@)${(@)lines//\\/\\\\}//:/\\:}/$'\t'/:}")
+  # _describe takes value:description, with a backslash before each colon and backslash of the value.
+  lines=("${(@)lines/(#b)([^$'\t']#)$'\t'/${match[1]//(#m)[\\:]/\\$MATCH}:}")
   _describe -V -t values value lines
 }
 
@@ -354,12 +369,11 @@ _amux_@FUNCTION@() {
 """
 
 
-def zsh(root: Command) -> str:
+def zsh(root: Command, everywhere: Sequence[Option]) -> str:
     functions = [zsh_group(one) if one.commands else zsh_leaf(one) for one in root.all()]
-    shared = [spec for one in root.options if everywhere(one) for spec in zsh_option(one)]
     return (
         ZSH.lstrip()
-        .replace("@EVERYWHERE@", indent("\n".join(shared), " " * 4))
+        .replace("@EVERYWHERE@", indent("\n".join(zsh_options(everywhere)), " " * 4))
         .replace("@COMMANDS@", "\n\n".join(functions))
     )
 
@@ -371,7 +385,7 @@ def zsh_function(command: Command) -> str:
 def zsh_group(command: Command) -> str:
     named = [quoted(f"{one.path[-1]}:{one.help}") for one in command.commands]
     cases = [f"{one.path[-1]}) _amux_{zsh_function(one)} && found=0 ;;" for one in command.commands]
-    own = [f"{spec} \\\n" for one in command.options if not everywhere(one) for spec in zsh_option(one)]
+    own = [f"{spec} \\\n" for spec in zsh_options(command.options)]
     return (
         GROUP.strip()
         .replace("@FUNCTION@", zsh_function(command))
@@ -382,13 +396,17 @@ def zsh_group(command: Command) -> str:
 
 
 def zsh_leaf(command: Command) -> str:
-    specs = [spec for one in command.options if not everywhere(one) for spec in zsh_option(one)]
+    specs = zsh_options(command.options)
     if command.argument.ask:
         specs.append(quoted(f"*: :_amux_argument {command.argument.ask}"))
     elif command.argument.choices:
         specs.append(quoted(f"1: :{zsh_action(command.argument)}"))
     lines = " \\\n".join(indent(spec, " " * 4) for spec in specs)
     return f"_amux_{zsh_function(command)}() {{\n  _arguments -S $everywhere \\\n{lines}\n}}"
+
+
+def zsh_options(options: Iterable[Option]) -> list[str]:
+    return [spec for one in options for spec in zsh_option(one)]
 
 
 def zsh_option(option: Option) -> Iterator[str]:
@@ -410,10 +428,6 @@ def zsh_action(value: Value) -> str:
     return f"_amux_ask {value.ask}" if value.ask else " "
 
 
-def everywhere(option: Option) -> bool:
-    return bool(set(option.names) & {*EVERYWHERE, "--home"})
-
-
 def quoted(text: str) -> str:
     """A text in the single quotes of bash and zsh."""
     return "'" + text.replace("'", r"'\''") + "'"
@@ -427,33 +441,119 @@ FISH = r"""
 set -g __amux_commands @COMMANDS@
 set -g __amux_valued @VALUED@
 
-# What the words before the cursor say, one line each: the command, where amux reads, and the arguments so far.
+# Sets what the words before the cursor say: the command, its arguments so far, and where amux reads.
 function __amux_walk
-    set -l command
-    set -l where
-    set -l given
+    set -g __amux_command
+    set -g __amux_given
+    set -g __amux_where
+    set -g __amux_ended
     set -l asking
-    set -l ended
     for word in (commandline -opc)[2..]
         if set -q asking[1]
-            test $asking = --home; and set where --home $word
-            set -e asking
-        else if set -q ended[1]; or not string match -q -- '-?*' $word
-            if not set -q ended[1]; and contains -- (string join ' ' $command $word) $__amux_commands
-                set -a command $word
+            test $asking = --home; and set __amux_where --home $word
+            set asking
+        else if set -q __amux_ended[1]; or not string match -q -- '-?*' $word
+            if not set -q __amux_ended[1]; and contains -- "$__amux_command $word" $__amux_commands
+                set __amux_command "$__amux_command $word"
             else
-                set -a given $word
+                set -a __amux_given $word
             end
         else if test $word = --
-            set ended yes
+            set __amux_ended yes
         else if test $word = --demo
-            set where --demo
+            set __amux_where --demo
         else if string match -q -- '--home=*' $word
-            set where --home (string replace -- --home= '' $word)
+            set __amux_where --home (string replace -- --home= '' $word)
         else if contains -- $word $__amux_valued
             set asking $word
         end
     end
-    ...
 end
+
+function __amux_at # whether a command's own options and arguments may follow
+    __amux_walk
+    test "$__amux_command" = "$argv[1]"; and not set -q __amux_ended[1]
+end
+
+function __amux_awaits # whether a command's commands may follow
+    __amux_at $argv[1]; and not set -q __amux_given[1]
+end
+
+# What amux knows: lines of value, tab, description, which fish takes as they are.
+function __amux_ask
+    __amux_walk
+    set -l typed (commandline -ct | string replace -r -- '^--[^=]*=' '')
+    command amux --complete $__amux_where $argv "$typed" 2>/dev/null
+end
+
+function __amux_argument
+    __amux_walk
+    __amux_ask $argv $__amux_given
+end
+
+complete -c amux -f
+@COMPLETE@
 """
+
+
+def fish(root: Command, everywhere: Sequence[Option]) -> str:
+    commands = [fish_quoted(f" {one.name}") for one in root.all() if one.path]
+    options = [*everywhere, *(one for command in root.all() for one in command.options)]
+    anywhere = [fish_option("", one) for one in everywhere]
+    lines = [line for command in root.all() for line in fish_command(command)]
+    return (
+        FISH.lstrip()
+        .replace("@COMMANDS@", " ".join(commands))
+        .replace("@VALUED@", " ".join(valued(options)))
+        .replace("@COMPLETE@", "\n".join([*anywhere, *lines]))
+    )
+
+
+def fish_command(command: Command) -> Iterator[str]:
+    place = f"{' ' if command.path else ''}{command.name}"
+    for one in command.commands:
+        yield f"complete -c amux {fish_when('awaits', place)} -a {one.path[-1]} -d {fish_quoted(one.help)}"
+    for option in command.options:
+        yield fish_option(fish_when("at", place), option)
+    if command.argument.ask:
+        yield f"complete -c amux {fish_when('at', place)} -k -a '(__amux_argument {command.argument.ask})'"
+    elif command.argument.choices:
+        yield f"complete -c amux {fish_when('awaits', place)} -a '{' '.join(command.argument.choices)}'"
+
+
+def fish_option(when: str, option: Option) -> str:
+    names = [f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names]
+    value = [] if option.value is None else [fish_value(option.value)]
+    return " ".join(filter(None, ["complete -c amux", when, *names, *value, "-d", fish_quoted(option.help)]))
+
+
+def fish_value(value: Value) -> str:
+    if value.path == "file":
+        return "-r -F"
+    if value.path:
+        return "-x -a '(__fish_complete_directories)'"
+    if value.ask:
+        return f"-x -a '(__amux_ask {value.ask})'"
+    return f"-x -a '{' '.join(value.choices)}'" if value.choices else "-x"
+
+
+def fish_when(function: str, place: str) -> str:
+    return f"-n '__amux_{function} \"{place}\"'"
+
+
+def fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", r"\\").replace("'", r"\'") + "'"
+
+
+RENDERERS = {Shell.bash: bash, Shell.zsh: zsh, Shell.fish: fish}
+
+
+def scripts() -> dict[Shell, str]:
+    found = get_command(app)
+    return {shell: render(tree(found), shared(found)) for shell, render in RENDERERS.items()}
+
+
+if __name__ == "__main__":
+    OUT.mkdir(exist_ok=True)
+    for shell, text in scripts().items():
+        (OUT / SCRIPTS[shell]).write_text(text)

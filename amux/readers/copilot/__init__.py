@@ -15,7 +15,6 @@ found there are read as far as they can be understood.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from amux.model import Json, Session, SessionSummary
@@ -68,7 +67,7 @@ class CopilotReader(Reader):
             if ref and holds_something(path):
                 # The index changes with every session; what it says of this one is what counts.
                 fingerprint = f"{ref.fingerprint}|{versions.get(key, '')}"
-                yield replace(ref, fingerprint=fingerprint, files=(*ref.files, index))
+                yield ref._replace(fingerprint=fingerprint, files=(*ref.files, index))
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         from amux.readers.copilot import legacy, transcript  # noqa: PLC0415 - a list of unchanged sessions does without

@@ -11,14 +11,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-from amux.model import Json, Message
 from amux.readers._base import entries, stamp
-from amux.readers._json import Record, decoded, dict_at, list_at, text_at
+from amux.readers._json import Record, decoded, list_at, text_at
 from amux.readers._sqlite import columns, database_stamp, reading
-from amux.readers.cursor import bubbles, conversation
-from amux.readers.cursor.conversation import Conversation, as_text, moment, paired
+from amux.readers.cursor import bubbles, composer, conversation
+from amux.readers.cursor.conversation import Conversation, moment
 from amux.readers.cursor.places import Found, Rank, whole
 from amux.readers.cursor.uris import folder_of, local_path
 
@@ -42,14 +39,16 @@ PANES = (
     Pane(COMPOSERS, "allComposers", "composerId", "lastUpdatedAt", "conversation"),
     Pane("interactive.sessions", "", "sessionId", "creationDate", "requests"),
 )
-VALUE = "select cast(value as text) from ItemTable where key = ?"
-LISTED = f"""
-    select json_extract(one.value, :id), json_extract(one.value, :time), json_array_length(one.value, :content), length(one.value)
-    from (select value text from ({VALUE.replace("?", ":key").replace("cast(value as text)", "cast(value as text) value")})
-        where json_valid(value)) kept, json_each(kept.text, :chats) one
-    where one.type = 'object'
+LISTED = """
+    select json_extract(chat.value, :id), json_extract(chat.value, :time), json_array_length(chat.value, :content), length(chat.value)
+    from ItemTable item, json_each(case when json_valid(cast(item.value as text)) then cast(item.value as text) else '[]' end, :chats) chat
+    where item.key = :key and chat.type = 'object'
 """
-OPEN = f"select json_extract(value, '$.selectedComposerIds') from ({VALUE.replace('text)', 'text) value')}) where json_valid(value)"
+SELECTED = """
+    select json_extract(cast(value as text), '$.selectedComposerIds') from ItemTable
+    where key = ? and json_valid(cast(value as text))
+"""
+VALUE = "select cast(value as blob) from ItemTable where key = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +79,85 @@ def folder_in(described: Record) -> str:
         return folder
     listing = local_path(text_at(described, "workspace") or "")
     return os.path.dirname(listing) if listing else ""
+
+
+# Listing: what is asked of a value is worked out inside SQLite, no text of a chat is read
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The chats that a workspace's own database holds, and the ids of the composers that belong to it."""
+
+    chats: list[Found]
+    composers: list[str]
+
+
+def listing(workspace: Workspace) -> Listing:
+    """Raises UnreadableSession."""
+    found = Listing([], [])
+    if not stamp(workspace.database):
+        return found
+    with reading(workspace.database) as db:
+        if not columns(db, "ItemTable") >= {"key", "value"}:
+            return found
+        for pane in PANES:
+            for id, time, count, size in db.execute(LISTED, paths(pane)):
+                if not isinstance(id, str) or not id:
+                    continue
+                if pane.key == COMPOSERS:
+                    found.composers.append(id)
+                if count:
+                    fingerprint = f"{time} {count} {size}"
+                    found.chats.append(
+                        Found(id, Rank.PANE, workspace.database, fingerprint, size, folder=workspace.folder)
+                    )
+        for (selected,) in db.execute(SELECTED, (COMPOSERS,)):
+            found.composers.extend(id for id in list_at(decoded(str(selected))) if isinstance(id, str))
+    return found
+
+
+def paths(pane: Pane) -> dict[str, str]:
+    inside = {name: f"$.{getattr(pane, name)}" for name in ("id", "time", "content")}
+    return {"key": pane.key, "chats": f"$.{pane.chats}" if pane.chats else "$", **inside}
+
+
+# Reading
+
+
+def chats(path: str) -> dict[str, tuple[Pane, Record]]:
+    """Every chat that a workspace's database holds, by id. Raises UnreadableSession."""
+    with reading(path) as db:
+        return dict(chats_in(db)) if columns(db, "ItemTable") >= {"key", "value"} else {}
+
+
+def chats_in(db: sqlite3.Connection) -> Iterator[tuple[str, tuple[Pane, Record]]]:
+    for pane in reversed(PANES):
+        for (value,) in db.execute(VALUE, (pane.key,)):
+            kept = decoded(value or b"")
+            for chat in list_at(kept, pane.chats) if pane.chats else list_at(kept):
+                if (id := text_at(chat, pane.id)) and list_at(chat, pane.content):
+                    yield id, (pane, chat)
+
+
+def session(pane: Pane, chat: Record, folder: str) -> Conversation:
+    if pane.key == COMPOSERS:
+        return composer.session(chat, composer.inline(chat), folder)
+    content = [one for one in list_at(chat, pane.content) if isinstance(one, dict)]
+    shown = content if pane.content == "bubbles" else [bubble for one in content for bubble in request(one)]
+    time = moment(chat.get(pane.time))
+    return Conversation(
+        list(bubbles.messages(shown)),
+        title=conversation.title(chat.get("chatTitle")),
+        created_at=moment(chat.get("createdAt")) or time,
+        updated_at=time,
+        cwd=folder or None,
+    )
+
+
+def request(asked: Record) -> Iterator[Record]:
+    """A question to VS Code's own chat and its answer, as bubbles."""
+    yield {"type": "user", "text": text_at(asked, "message") or text_at(asked, "message", "text")}
+    given = asked.get("response")
+    parts = given if isinstance(given, list) else [given]
+    texts = (part if isinstance(part, str) else text_at(part, "value") or text_at(part, "value", "value") for part in parts)
+    yield {"type": "ai", "text": "".join(text for text in texts if text)}

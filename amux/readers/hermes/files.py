@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +31,7 @@ def memory_refs(home: str, prefix: str) -> Iterator[SessionRef]:
     for entry in entries(os.path.join(home, "memories")):
         if entry.name.endswith(".md") and (ref := file_ref(f"{prefix}memory/{entry.name}", entry.path)):
             profile = prefix.removeprefix("profiles/")
-            yield replace(ref, files=(f"memory/{profile}{entry.name}",))
+            yield ref._replace(files=(f"memory/{profile}{entry.name}",))
 
 
 def legacy_refs(home: str, prefix: str, known: Collection[str]) -> Iterator[SessionRef]:
@@ -46,7 +45,7 @@ def legacy_refs(home: str, prefix: str, known: Collection[str]) -> Iterator[Sess
                 continue
             if ref := file_ref(prefix + name[1], entry.path):
                 taken.add(name[1])
-                yield replace(ref, files=(name[1],))
+                yield ref._replace(files=(name[1],))
 
 
 def file_name(id: str) -> str:

@@ -22,6 +22,7 @@ from amux.readers._json import Record, at, dict_at, list_at, text_at
 from amux.readers._pi import Conversation, Transcript, time_of
 from amux.readers.openclaw import typed
 from amux.readers.openclaw.about import About
+from amux.readers.openclaw.events import STUB
 
 ACTIVE = frozenset(
     {"message", "thinking_level_change", "model_change", "compaction", "reset", "branch_summary"}
@@ -32,8 +33,6 @@ MARKER = re.compile(r"sqlite:[^:]+:([^:]+):.*", re.DOTALL)
 STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
 TOPIC = re.compile(r"(.+?)-topic-.+")
 MIRROR, INJECTED = "delivery-mirror", "gateway-injected"
-LOST = "\0lost"
-"""The key of an entry of which only a stub could be read: no event's own key holds a NUL."""
 NOT_TYPED = ("inter_session", "internal_system")
 
 
@@ -203,4 +202,4 @@ def sessions(
 
 def lost(entry: Record) -> bool:
     """Whether an answer is one of which only the stub could be read."""
-    return LOST in entry and dict_at(entry, "message").get("role") == "assistant"
+    return STUB in entry and dict_at(entry, "message").get("role") == "assistant"

@@ -353,7 +353,9 @@ DEAD_LINKS = Story(
                         )
                     ],
                 ),
-                Reply("Two of 61 links were dead: one post had been renamed, one picture converted. Both are right now."),
+                Reply(
+                    "Two of 61 links were dead: one post had been renamed, one picture converted. Both are right now."
+                ),
             ],
         )
     ],

@@ -12,7 +12,6 @@ from demo.script import (
     Answer,
     Call,
     Chance,
-    Compaction,
     Delegate,
     Edit,
     Made,
@@ -21,7 +20,6 @@ from demo.script import (
     Search,
     Shell,
     Story,
-    Turn,
     Write,
     acts,
     compact,
@@ -123,16 +121,16 @@ class Transcript:
 
     def act(self, act: Act) -> None:
         self.prompt_id = self.chance.uuid()
-        if isinstance(act.turn, Compaction):
-            self.compact(act, act.turn.summary)
+        if act.summary:
+            self.compact(act)
         else:
-            self.turn(act, act.turn)
+            self.turn(act)
         self.turns.append(len(self.records))
 
-    def turn(self, act: Act, turn: Turn) -> None:
+    def turn(self, act: Act) -> None:
         typed = {"permissionMode": "default", "origin": {"kind": "human"}, "promptSource": "typed"}
-        self.user(act.at, turn.prompt, **{} if self.agent else typed)
-        self.prompts.append(turn.prompt)
+        self.user(act.at, act.prompt, **{} if self.agent else typed)
+        self.prompts.append(act.prompt)
         started: list[Made] = []
         for answer in act.answers:
             self.answer(answer)
@@ -199,6 +197,7 @@ class Transcript:
         for made in started:
             text = (
                 f"<task-notification>\n<task-id>a{made.id[:16]}</task-id>\n<status>completed</status>\n"
+                f'<summary>Agent "{made.call.about}" finished</summary>\n'
                 f"<result>{report(made)}</result>\n"
                 f"<usage><subagent_tokens>{spent(made.acts).output}</subagent_tokens></usage>\n</task-notification>"
             )
@@ -206,7 +205,7 @@ class Transcript:
             self.user(made.acts[-1].ended, text, **origin)
         started.clear()
 
-    def compact(self, act: Act, summary: str) -> None:
+    def compact(self, act: Act) -> None:
         before, self.leaf = self.leaf, None
         boundary = {"trigger": "manual", "preTokens": self.chance.between(48_000, 61_000)}
         self.link(
@@ -219,7 +218,7 @@ class Transcript:
             level="info",
             compactMetadata=boundary,
         )
-        self.user(act.at, summary, isVisibleInTranscriptOnly=True, isCompactSummary=True)
+        self.user(act.at, act.summary, isVisibleInTranscriptOnly=True, isCompactSummary=True)
         self.user(act.at, "<command-name>/compact</command-name>\n<command-args></command-args>")
 
 

@@ -119,7 +119,7 @@ class Rollout:
         context = {"turn_id": self.turn, "cwd": self.story.cwd, "model": self.story.model.id, "effort": "medium"}
         policy = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}}
         self.record(act.at, "turn_context", context | policy)
-        self.prompt(act.at, act.turn.prompt)
+        self.prompt(act.at, act.prompt)
         before = self.total
         for answer in act.answers:
             self.answer(answer, before)
@@ -148,7 +148,7 @@ class Rollout:
         for made in answer.calls:
             self.result(made)
         info = {"total_token_usage": tokens(self.total), "last_token_usage": tokens(answer.usage)}
-        last = answer.calls[-1].at if answer.calls else answer.at
+        last = answer.ended
         self.event(last, "token_count", info=info | {"model_context_window": WINDOW}, rate_limits=None)
 
     def count(self, answer: Answer, before: Usage) -> None:

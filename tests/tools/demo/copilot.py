@@ -97,7 +97,7 @@ class Log:
 
     def act(self, act: Act) -> None:
         self.interaction = self.chance.uuid()
-        message = {"content": act.turn.prompt, "messageId": self.chance.uuid(), "attachments": []}
+        message = {"content": act.prompt, "messageId": self.chance.uuid(), "attachments": []}
         self.event(act.at, "user.message", **message, interactionId=self.interaction)
         for turn, answer in enumerate(act.answers):
             self.answer(answer, str(turn))
@@ -113,7 +113,7 @@ class Log:
         self.event(answer.at, "assistant.message", **message, toolRequests=requests, **at, **thought)
         for made in answer.calls:
             self.run(made, turn)
-        ended = answer.calls[-1].at if answer.calls else answer.at
+        ended = answer.ended
         self.event(ended, "assistant.turn_end", turnId=turn)
 
     def count(self, answer: Answer, call: str, initiator: str) -> None:
@@ -179,7 +179,7 @@ def tool(call: Call, cwd: str) -> tuple[str, dict[str, Any], str]:
             numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(output.split("\n"), 1))
             return "view", {"path": f"{cwd}/{path}"}, numbered
         case Search(pattern, output):
-            return "grep", {"pattern": pattern, "output_mode": "content", "path": cwd}, output
+            return "grep", {"pattern": pattern, "output_mode": "content"}, output
         case Edit(path, old, new):
             return "edit", {"path": f"{cwd}/{path}", "old_str": old, "new_str": new}, f"{cwd}/{path} was changed"
         case _:

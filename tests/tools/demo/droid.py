@@ -29,20 +29,20 @@ def files(stories: Iterable[Story]) -> dict[str, str]:
     for story in stories:
         session, performed = story.chance("session").uuid(), acts(story)
         path = f".factory/sessions/{story.cwd.replace('/', '-')}/{session}"
-        found[f"{path}.jsonl"] = json_lines(list(lines(story, session, performed)))
+        found[f"{path}.jsonl"] = json_lines(lines(story, session, performed))
         found[f"{path}.settings.json"] = json.dumps(settings(story, performed), indent=2)
     return found
 
 
 def lines(story: Story, session: str, performed: list[Act]) -> Iterable[dict[str, Any]]:
     chance = story.chance("lines")
-    prompt = performed[0].turn.prompt
+    prompt = performed[0].prompt
     about = {"owner": "dev", "version": 2, "cwd": story.cwd, "hostId": chance.uuid()}
     yield {"type": "session_start", "id": session, "title": story.title or prompt} | about
     before: dict[str, str] = {}
     for act in performed:
         turn = chance.uuid()
-        content = [{"type": "text", "text": act.turn.prompt}]
+        content = [{"type": "text", "text": act.prompt}]
         yield message(turn, before, iso(act.at), {"role": "user", "content": content, "interactionMode": "auto"})
         before = {"parentId": turn}
         for answer in act.answers:

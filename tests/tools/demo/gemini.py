@@ -30,7 +30,7 @@ def files(stories: Iterable[Story]) -> dict[str, str]:
         projects[story.cwd] = story.project
         found[f".gemini/tmp/{story.project}/.project_root"] = story.cwd
         name = f"session-{story.began:%Y-%m-%dT%H-%M}-{session[:8]}.jsonl"
-        found[f".gemini/tmp/{story.project}/chats/{name}"] = json_lines(list(lines(story, session)))
+        found[f".gemini/tmp/{story.project}/chats/{name}"] = json_lines(lines(story, session))
     return found | {".gemini/projects.json": json.dumps({"projects": projects}, indent=2)}
 
 
@@ -39,7 +39,7 @@ def lines(story: Story, session: str) -> Iterable[dict[str, Any]]:
     project = {"projectHash": sha256(story.cwd.encode()).hexdigest()}
     yield {"sessionId": session} | project | {"startTime": began, "lastUpdated": began, "kind": "main"}
     for act in acts(story):
-        yield from message(chance, act.at, "user", [{"text": act.turn.prompt}])
+        yield from message(chance, act.at, "user", [{"text": act.prompt}])
         for answer in act.answers:
             yield from answered(story, chance, answer)
     if story.title:

@@ -82,7 +82,7 @@ class Store:
         model = {"providerID": self.story.model.provider, "modelID": self.story.model.id}
         said = {"role": "user", "time": {"created": milliseconds(act.at)}, "agent": "build", "model": model}
         prompt = self.message(act.at, said)
-        self.part(prompt, act.at, type="text", text=act.turn.prompt)
+        self.part(prompt, act.at, type="text", text=act.prompt)
         for answer in act.answers:
             self.answer(prompt, answer)
 
@@ -99,7 +99,7 @@ class Store:
         story = self.story
         cost, counts = usd(story.model, answer.usage)["total"], tokens(answer.usage)
         finish = "tool-calls" if answer.calls else "stop"
-        last = answer.calls[-1].at if answer.calls else answer.at
+        last = answer.ended
         id = self.message(
             answer.began,
             {

@@ -346,7 +346,7 @@ CI_TIME = Story(
                 Reply(
                     "",
                     [
-                        Search("scope=\"session\"", "tests/conftest.py:18:@pytest.fixture(scope=\"session\")"),
+                        Search('scope="session"', 'tests/conftest.py:18:@pytest.fixture(scope="session")'),
                         Shell(
                             "pytest -q -n 4 tests/test_stock.py | tail -2",
                             """

@@ -69,14 +69,14 @@ class Pi:
 
     def act(self, act: Act) -> None:
         fork = self.leaf
-        content = [{"type": "text", "text": act.turn.prompt}]
+        content = [{"type": "text", "text": act.prompt}]
         message = {"role": "user", "content": content} | self.author() | {"timestamp": milliseconds(act.at)}
         self.entry(act.at, "message", message=message)
         for answer in act.answers:
             self.answer(answer)
-        if act.turn.left:
+        if act.left:
             left, self.leaf = self.leaf, fork
-            self.entry(act.ended + timedelta(seconds=9), "branch_summary", fromId=left, summary=act.turn.left)
+            self.entry(act.ended + timedelta(seconds=9), "branch_summary", fromId=left, summary=act.left)
 
     def answer(self, answer: Answer) -> None:
         story, reply = self.story, answer.reply

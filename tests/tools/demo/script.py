@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -223,19 +223,24 @@ class Answer:
     usage: Usage
     calls: list[Made]
 
+    @property
+    def ended(self) -> datetime:
+        return self.calls[-1].at if self.calls else self.at
+
 
 @dataclass
 class Act:
-    """A turn as it was played."""
+    """A turn as it was played, or a compaction: that has a summary and no answers."""
 
     at: datetime
-    turn: Turn | Compaction
+    prompt: str
     answers: list[Answer] = field(default_factory=list)
+    left: str = ""
+    summary: str = ""
 
     @property
     def ended(self) -> datetime:
-        times = [self.at, *(one.at for one in self.answers), *(made.at for one in self.answers for made in one.calls)]
-        return max(times)
+        return max([self.at, *(answer.ended for answer in self.answers)])
 
 
 class Chance:
@@ -282,7 +287,7 @@ class Stage:
     def turn(self, turn: Turn) -> Act:
         """The turn as it goes; one that was taken back leaves the context as it was."""
         before = self.context
-        act = Act(self.clock, turn)
+        act = Act(self.clock, turn.prompt, left=turn.left)
         self.context += tokens(turn.prompt)
         for reply in turn.replies:
             act.answers.append(self.answer(reply))
@@ -294,7 +299,7 @@ class Stage:
         return act
 
     def compact(self, turn: Compaction) -> Act:
-        act = Act(self.clock, turn)
+        act = Act(self.clock, "", summary=turn.summary)
         self.context = INSTRUCTIONS[self.story.agent] + tokens(turn.summary)
         self.cached = 0
         self.clock += timedelta(minutes=turn.wait)
@@ -338,6 +343,7 @@ class Stage:
         return made
 
     def await_reports(self, act: Act) -> None:
+        """Nothing is said before the sub-agents are done that the answer before the last one started."""
         for made in act.answers[-2].calls if len(act.answers) > 1 else ():
             if made.acts:
                 self.clock = max(self.clock, made.acts[-1].ended) + timedelta(milliseconds=80)
@@ -382,10 +388,6 @@ def usd(model: Model, usage: Usage) -> dict[str, float]:
     return amounts | {"total": round(sum(counts.values()) / 1_000_000, 9)}
 
 
-def prompts(story: Story) -> Iterator[str]:
-    return (turn.prompt for turn in story.turns if isinstance(turn, Turn))
-
-
 def milliseconds(at: datetime) -> int:
     return (at - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
@@ -394,7 +396,7 @@ def iso(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def json_lines(records: list[dict[str, Any]]) -> str:
+def json_lines(records: Iterable[dict[str, Any]]) -> str:
     return "".join(f"{compact(record)}\n" for record in records)
 
 

@@ -109,9 +109,9 @@ WEBHOOK = Story(
                         Shell(
                             "pytest -q tests/test_webhooks.py",
                             """
-                            F.                                                                   [100%]
+                            FF                                                                   [100%]
                             E   sqlalchemy.exc.ProgrammingError: relation "webhook_event" does not exist
-                            1 failed, 1 passed in 1.84s
+                            2 failed in 1.84s
                             """,
                             about="Run the new tests",
                             exit=1,
@@ -522,8 +522,8 @@ TRIGRAM = Story(
                     "",
                     [
                         Shell(
-                            "psql shop_copy -c \"create index customers_name_trgm on customers using gin (name "
-                            "gin_trgm_ops)\" && psql shop_copy -f explain_like.sql | head -1",
+                            'psql shop_copy -c "create index customers_name_trgm on customers using gin (name '
+                            'gin_trgm_ops)" && psql shop_copy -f explain_like.sql | head -1',
                             """
                             CREATE INDEX
                             Limit (actual time=44.7..44.9 rows=50 loops=1)

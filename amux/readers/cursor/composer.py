@@ -1,0 +1,160 @@
+"""The IDE's global database: composers, as it calls its chats, and their bubbles, in the table cursorDiskKV.
+
+`composerData:<id>` describes a composer; `fullConversationHeadersOnly` in it says which bubbles it has and in what order. A
+bubble is a row of its own, `bubbleId:<composer>:<id>`; one that no composer lists was rewound or left over. Before that the
+bubbles stood inside, in `conversation`. A composer with neither is a draft. Cursor 3 describes composers also in a table of
+their own, composerHeaders. A row is written by deleting the old one: it gets a new rowid, so that rowids tell of every change.
+
+The file can have gigabytes, nearly all of it snapshots: `agentKv:`, `checkpointId:`, `messageRequestContext:`, `codeBlockDiff:`.
+The table ItemTable beside it holds the keys of the user's account and is never asked. `tokenCount` of a bubble was, in 2025,
+a count of the whole turn's context with an unknown part of it cached, and is 0 since; `promptTokenBreakdown` is the size of
+the context: none of them is what was used.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from amux.model import Json
+from amux.readers._json import Record, at, decoded, dict_at, list_at, text_at
+from amux.readers._sqlite import columns, rows
+from amux.readers.cursor import bubbles, conversation
+from amux.readers.cursor.conversation import Conversation, moment
+from amux.readers.cursor.places import Found, Rank
+from amux.readers.cursor.uris import folder_of, local_path
+
+COMPOSERS = """
+    select substr(key, 14), rowid, length(value), case when json_valid(cast(value as text)) then json_extract(cast(value as text),
+        '$.lastUpdatedAt', '$.workspaceIdentifier.id', '$.subComposerIds', '$.subagentComposerIds') end
+    from cursorDiskKV where key > 'composerData:' and key < 'composerData;' and value is not null
+"""
+BUBBLES = """
+    select substr(key, 10, instr(substr(key, 10), ':') - 1) composer, count(*), max(rowid)
+    from cursorDiskKV where key > 'bubbleId:' and key < 'bubbleId;' group by composer
+"""
+"""How many bubbles each composer has and which was written last: the index on the keys alone tells."""
+ROW = "select cast(value as blob) from cursorDiskKV where key = ?"
+RANGE = "select key, cast(value as blob) from cursorDiskKV where key > ? and key < ?"
+HEADER = ("composerId", "workspaceId", "lastUpdatedAt", "isArchived", "isSubagent", "value")
+BUBBLE_BYTES = 1024
+"""About what reading a bubble takes."""
+SECRET = "encryptionkey"
+SUBAGENT = "task-"
+"""What the ids of composers that are sub-agents may begin with."""
+
+
+class Composers:
+    """The composers of one database; its methods raise sqlite3.Error where it is damaged."""
+
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+        self.known = columns(db, "cursorDiskKV") >= {"key", "value"}
+        self.header = [name for name in HEADER if name in columns(db, "composerHeaders")]
+
+    # Listing: one query for each kind of row
+
+    def listed(self, folders: Mapping[str, str], listed_in: Mapping[str, str]) -> list[Found]:
+        """Every composer; `folders` are those of workspaces, by id, and `listed_in` those of composers."""
+        if not self.known:
+            return []
+        described = [(id, number, size, decoded(told or "")) for id, number, size, told in self.db.execute(COMPOSERS)]
+        held = {id: (count, last) for id, count, last in self.db.execute(BUBBLES)}
+        headers = {row["composerId"]: row for row in self.headers()}
+        parents = {child: id for id, _, _, told in described for place in (2, 3) for child in texts_at(told, place)}
+        found = []
+        for id, number, size, told in described:
+            header = headers.get(id, {})
+            workspace = text_at(told, 1) or text_at(header, "workspaceId")
+            fingerprint = f"{number} {size} {at(told, 0)} {held.get(id)} {sorted(header.items())}"
+            found.append(
+                Found(
+                    id,
+                    Rank.COMPOSER,
+                    self.path,
+                    fingerprint,
+                    size + BUBBLE_BYTES * held.get(id, (0, 0))[0],
+                    folders.get(workspace or "") or listed_in.get(id, ""),
+                    parents.get(id, ""),
+                )
+            )
+        return found
+
+    def headers(self, condition: str = "", *values: str) -> Iterator[Record]:
+        if "composerId" in self.header:
+            yield from rows(self.db, f"select {', '.join(self.header)} from composerHeaders {condition}", values)
+
+    # Reading: one composer and its bubbles
+
+    def session(self, id: str, folder: str) -> Conversation | None:
+        record = self.record(id)
+        header = next(self.headers("where composerId = ?", id), {})
+        told = decoded(value) if isinstance(value := header.get("value"), str | bytes) else None
+        return session(record, self.shown(id, record), folder, dict_at(told), archived=bool(header.get("isArchived")))
+
+    def record(self, id: str) -> Record:
+        if not self.known:
+            return {}
+        return next((dict_at(decoded(value or b"")) for (value,) in self.db.execute(ROW, (f"composerData:{id}",))), {})
+
+    def bubbles(self, id: str) -> dict[str, Record]:
+        """The bubbles of a composer, those that it does not list too."""
+        prefix = f"bubbleId:{id}:"
+        stored = self.db.execute(RANGE, (prefix, f"bubbleId:{id};"))
+        found = ((key[len(prefix) :], decoded(value or b"")) for key, value in stored)
+        return {name: bubble for name, bubble in found if isinstance(bubble, dict)}
+
+    def shown(self, id: str, record: Record) -> list[Record]:
+        """The bubbles of a composer in its own order."""
+        listed = list_at(record, "fullConversationHeadersOnly")
+        if not listed:
+            return inline(record)
+        stored = {**dict_at(record, "conversationMap"), **self.bubbles(id)}
+        found = ((dict_at(stored, text_at(header, "bubbleId") or ""), header) for header in listed)
+        return [{"type": at(header, "type"), "createdAt": at(header, "createdAt"), **one} for one, header in found if one]
+
+    def raw(self, id: str) -> Json:
+        return {"composer": without_secrets(self.record(id)), "bubbles": list(self.bubbles(id).values())}
+
+
+def inline(record: Record) -> list[Record]:
+    """The bubbles that stand inside a composer of an old version."""
+    return [bubble for bubble in list_at(record, "conversation") if isinstance(bubble, dict)]
+
+
+def session(
+    record: Record, shown: Iterable[Record], folder: str, header: Record | None = None, *, archived: bool = False
+) -> Conversation:
+    known = list(shown)
+    parent = text_at(record, "subagentInfo", "parentComposerId") or text_at(header, "subagentInfo", "parentComposerId")
+    return Conversation(
+        list(bubbles.messages(known)),
+        title=conversation.title(record.get("name")) or conversation.title(at(header, "name")),
+        created_at=moment(record.get("createdAt")),
+        updated_at=moment(record.get("lastUpdatedAt")),
+        model=conversation.model(at(record, "modelConfig", "modelName")),
+        cwd=(
+            folder_of(at(record, "workspaceIdentifier", "uri"))
+            or folder_of(at(header, "workspaceIdentifier", "uri"))
+            or folder
+            or told_folder(known)
+        ),
+        git_branch=text_at(record, "createdOnBranch"),
+        archived=archived or record.get("isArchived") is True,
+        subagent=parent is not None or (text_at(record, "composerId") or "").startswith(SUBAGENT),
+        parent_id=parent,
+    )
+
+
+def told_folder(known: Iterable[Record]) -> str | None:
+    """The folder that bubbles name, where nothing else does."""
+    uris = (uri for bubble in known for uri in list_at(bubble, "workspaceUris") if isinstance(uri, str))
+    return next((path for uri in uris if (path := local_path(uri))), None)
+
+
+def texts_at(value: Any, place: int) -> list[str]:
+    return [text for text in list_at(value, place) if isinstance(text, str)]
+
+
+def without_secrets(record: Record) -> Record:
+    return {name: value for name, value in record.items() if not name.lower().endswith(SECRET)}

@@ -1,0 +1,124 @@
+"""`sessions/sessions.db`: a database of plain tables, `sessions` and `messages`.
+
+It is described as Cursor's, yet no build is known to write it; so a column is taken by any of the names it could have, and a
+column that is not there is simply not told. Ids are numbers or UUIDs.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from amux.model import Json, Message
+from amux.readers._json import Record, text_at
+from amux.readers._sqlite import columns, rows
+from amux.readers.cursor import conversation
+from amux.readers.cursor.conversation import Conversation, json_in, moment, paired
+from amux.readers.cursor.places import Found, Rank
+
+FILE = "sessions.db"
+SESSION = {
+    "id": ("id", "session_id", "uuid"),
+    "title": ("title", "name"),
+    "created": ("created_at", "createdAt", "started_at"),
+    "updated": ("updated_at", "updatedAt", "last_updated_at"),
+    "cwd": ("cwd", "workspace", "workspace_path", "directory", "project_path"),
+    "model": ("model", "model_name"),
+}
+MESSAGE = {
+    "session": ("session_id", "sessionId", "conversation_id"),
+    "role": ("role", "type"),
+    "content": ("content", "text", "message"),
+    "created": ("created_at", "createdAt", "timestamp"),
+    "model": ("model", "model_name"),
+    "thinking": ("thinking", "reasoning"),
+    "tool_calls": ("tool_calls", "toolCalls"),
+    "tool_call_id": ("tool_call_id", "toolCallId"),
+}
+"""What is wanted of each table, and the names under which it may be there."""
+ROLES = {"human": "user", "ai": "assistant", "agent": "assistant", "model": "assistant", "bot": "assistant"}
+MESSAGE_BYTES = 1024
+"""About what reading a message takes."""
+
+
+class Tables:
+    """The sessions of one database; its methods raise sqlite3.Error where it is damaged."""
+
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+        self.session_columns = chosen(SESSION, columns(db, "sessions"))
+        self.message_columns = chosen(MESSAGE, columns(db, "messages"))
+        self.known = "id" in self.session_columns and {"session", "role", "content"} <= self.message_columns.keys()
+
+    def listed(self) -> Iterator[Found]:
+        """Every session that has messages: one query for each table."""
+        if not self.known:
+            return
+        session = self.message_columns["session"]
+        counted = self.db.execute(f"select {session}, count(*), max(rowid) from messages group by {session}")
+        held = {id: (count, last) for id, count, last in counted}
+        for row in self.own_rows():
+            count, last = held.get(row["id"], (0, 0))
+            if count and isinstance(row["id"], int | str):
+                told = f"{sorted(row.items())} {count} {last}"
+                yield Found(str(row["id"]), Rank.TABLES, self.path, told, MESSAGE_BYTES * count)
+
+    def own_rows(self, condition: str = "", *values: str) -> Iterator[Record]:
+        return rows(self.db, f"select {named(self.session_columns)} from sessions {condition}", values)
+
+    def spoken_rows(self, id: str) -> Iterator[Record]:
+        where = f"where cast({self.message_columns['session']} as text) = ? order by rowid"
+        return rows(self.db, f"select {named(self.message_columns)} from messages {where}", (id,))
+
+    def session(self, id: str) -> Conversation | None:
+        if not self.known:
+            return None
+        own = next(self.own_rows(f"where cast({self.session_columns['id']} as text) = ?", id), {})
+        spoken = [message for row in self.spoken_rows(id) for message in messages(row)]
+        return Conversation(
+            paired(spoken),
+            title=conversation.title(own.get("title")),
+            created_at=moment(own.get("created")),
+            updated_at=moment(own.get("updated")),
+            model=conversation.model(own.get("model")),
+            cwd=text_at(own, "cwd"),
+        )
+
+    def raw(self, id: str) -> Json:
+        if not self.known:
+            return None
+        own = self.own_rows(f"where cast({self.session_columns['id']} as text) = ?", id)
+        return {"session": [*map(plain, own)], "messages": [*map(plain, self.spoken_rows(id))]}
+
+
+def chosen(wanted: dict[str, tuple[str, ...]], known: frozenset[str]) -> dict[str, str]:
+    found = ((name, next((one for one in names if one in known), None)) for name, names in wanted.items())
+    return {name: column for name, column in found if column}
+
+
+def named(chosen_columns: dict[str, str]) -> str:
+    return ", ".join(f'"{column}" "{name}"' for name, column in chosen_columns.items())
+
+
+def messages(row: Record) -> Iterator[Message]:
+    role = text_at(row, "role") or ""
+    record = {
+        **row,
+        "role": ROLES.get(role, role),
+        "content": content if isinstance(content := json_in(row.get("content")), list) else row.get("content"),
+        "tool_calls": json_in(row.get("tool_calls")),
+    }
+    for message in conversation.messages([record]):
+        yield replace(
+            message,
+            timestamp=moment(row.get("created")) or message.timestamp,
+            model=conversation.model(row.get("model")) if message.role == "assistant" else None,
+            thinking=message.thinking or (text_at(row, "thinking") if message.role == "assistant" else None),
+        )
+
+
+def plain(row: Record) -> dict[str, Any]:
+    return {
+        name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in row.items()
+    }
