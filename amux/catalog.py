@@ -25,6 +25,8 @@ from amux.readers._sqlite import uri
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
 
+FEW = 20_000
+"""Messages up to which dead ones in the index do not matter."""
 WORTHWHILE = 24 * 2**20
 """Bytes to read from which on starting processes pays."""
 HASH_BYTES = 32 * 2**20
@@ -124,6 +126,8 @@ class Catalog:
         self.scopes: dict[int, str] = {}
         """The stores this run has looked at, and whose they are."""
         self.prices = prices
+        self.added = 0
+        """How many messages this run has put into the index."""
         self.rows = 0
         """How many messages were ever numbered: numbers of dropped ones are not used again, so their index rows stay dead."""
 
@@ -265,6 +269,9 @@ class Catalog:
         stale = self.stale(scope, refs)
         for no in stale.drop:
             self.forget(no)
+        if self.mostly_dead():
+            self.clear()
+            stale = self.stale(scope, refs)
         self.rows = self.meta("rows", 0)
         fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
         advance = counter(stale.read, report)
@@ -275,7 +282,24 @@ class Catalog:
         else:
             self.add_many(scope, reader, stale.read, fingerprints, advance)
         self.db.execute("insert or replace into meta values ('rows', ?)", (self.rows,))
+        self.db.execute("insert or replace into meta values ('indexed', ?)", (self.meta("indexed", 0) + self.added,))
+        self.added = 0
         linking.link(self.db, scope)
+
+    def mostly_dead(self) -> bool:
+        """Whether more than a quarter of the index is of sessions that are gone or were read again: FTS5 forgets nothing."""
+        indexed = self.meta("indexed", 0)
+        (alive,) = self.db.execute("select coalesce(sum(message_count + 1), 0) from session").fetchone()
+        return bool(indexed > FEW and indexed - alive > indexed // 4)
+
+    def clear(self) -> None:
+        """Begin anew: other stores are read again when they are asked for."""
+        self.db.execute("update scope set state = null")
+        for index in self.indexes():
+            self.db.execute(f"drop table {index}")
+        for table in ("ref", "session", "charge", "spend", "meta"):
+            self.db.execute(f"delete from {table}")
+        self.db.execute(WORDS.format(name="words"))
 
     def meta(self, name: str, default: Any) -> Any:
         found = self.db.execute("select value from meta where name = ?", (name,)).fetchone()
@@ -313,6 +337,7 @@ class Catalog:
             self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, scope, *row[3:]))
             self.copy(other, "charge", lambda row: (row[0] + sessions, scope, *row[2:]))
             (self.rows,) = other.execute("select value from meta").fetchone()
+            self.added += other.execute("select coalesce(sum(message_count + 1), 0) from session").fetchone()[0]
             linking.touch(self.db, other.execute("select key from charge"))
             name = f"words_{indexes}"
             self.db.execute(WORDS.format(name=name))
@@ -360,6 +385,7 @@ class Catalog:
     def add_session(self, scope: int, ref: int, session: Session) -> None:
         first = self.rows
         self.rows = first + 1 + len(session.messages)
+        self.added += 1 + len(session.messages)
         no = self.db.execute(tables.INSERT_SESSION, (*tables.session_row(ref, scope, session), first)).lastrowid or 0
         charges = {tables.key_number(charge.key): charge for charge in session.charges}
         rows = [

@@ -15,8 +15,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import orjson
+
 from amux import readers, runs, tags
-from amux.catalog import FORMAT, secure
+from amux.catalog import FORMAT, named, secure
 from amux.errors import AmuxError
 from amux.manager import LATEST, SHORTEST_PREFIX, cache_file
 from amux.output.grids import ago
@@ -163,11 +165,21 @@ def rows(host: Host, agents: Iterable[str], select: str) -> list[tuple[Any, ...]
 
 def own_scopes(db: sqlite3.Connection, host: Host, agents: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The stores of the agents on this host: the catalog may know those of other homes as well."""
-    known = {(agent, roots): no for no, agent, roots in db.execute("select no, agent, roots from scope")}
-    for agent in agents:
-        roots = "\n".join(map(str, readers.open_reader(agent, host).roots()))
-        if (agent, roots) in known:
-            yield known[agent, roots], agent
+    chosen = set(agents)
+    for no, agent, roots, asked in db.execute(
+        "select no, agent, roots, asked from scope where host = ?", [named(host)]
+    ):
+        if agent in chosen and (same_variables(host, asked) or roots == places(host, agent)):
+            yield no, agent
+
+
+def same_variables(host: Host, asked: str) -> bool:
+    """Whether what a store's place depends on is as it was: its reader need not be loaded to tell where it is."""
+    return all(host.env.get(name) == value for name, value in orjson.loads(asked).items())
+
+
+def places(host: Host, agent: str) -> str:
+    return "\n".join(map(str, readers.open_reader(agent, host).roots()))
 
 
 # The shells' scripts

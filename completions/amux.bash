@@ -15,7 +15,7 @@ _amux_known() { # sets what may follow a command
         ;;
     'cost')
         commands='report'
-        options="$everywhere "
+        options="$everywhere"
         ;;
     'cost report')
         options="$everywhere --agent=@agents --since= --until= --model=@models --tag=@tags --group-by=agent|model|day|week|month|tag|project|session --cost-mode=auto|native|estimate --timezone= --sort=key|cost|tokens|calls --limit= --chart --csv --json"
@@ -26,7 +26,7 @@ _amux_known() { # sets what may follow a command
         ;;
     'sessions')
         commands='diff export fork list resume search show tag'
-        options="$everywhere "
+        options="$everywhere"
         ;;
     'sessions diff')
         options="$everywhere --stat --json"

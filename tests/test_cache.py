@@ -1,5 +1,6 @@
 """The cache law: whatever happened to the files or to the cache, a warm catalog answers as if there were none."""
 
+import json
 import os
 import random
 import shutil
@@ -138,3 +139,22 @@ def test_a_directory_others_can_write_to_is_not_trusted(tmp_path, monkeypatch, m
 
     assert SessionManager(Host.current(tmp_path)).list() == []
     assert list(shared.iterdir()) == []
+
+
+def test_an_index_that_is_mostly_dead_is_built_anew(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("amux.catalog.FEW", 10)
+    case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "one"), tmp_path)
+    host = Host.current(case.home)
+    path = next(case.home.rglob("*.jsonl"))
+    rows = []
+    for number in range(12):
+        with path.open("a") as file:
+            file.write(json.dumps({"type": "ai-title", "aiTitle": f"title {number}"}) + "\n")
+        manager = SessionManager(host)
+        assert [one.title for one in manager.list()] == [f"title {number}"]
+        assert len(manager.search("marmalade")) == 1
+        rows.append(manager.catalog.meta("indexed", 0))
+        manager.catalog.close()
+
+    assert max(rows) < 12 * min(rows) / 2
+    assert rows[-1] <= max(rows[:6])

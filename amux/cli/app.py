@@ -1,5 +1,6 @@
 """The commands put together."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,7 @@ import typer
 from amux import __version__
 from amux.cli import agents, carry, cost, schema, sessions, share  # noqa: F401 - carry and share add theirs to sessions
 from amux.cli.options import settings
-from amux.completion import Shell, install
-from amux.readers._base import Host
+from amux.completion import Shell
 
 app = typer.Typer(
     help="Read, search, cost and compare the sessions of every coding agent on your disk.",
@@ -28,7 +28,19 @@ app.command("schema")(schema.schema_)
 def say_version(asked: bool) -> None:
     if asked:
         typer.echo(f"amux {__version__}")
+        if {"-v", "--verbose"} & set(sys.argv):
+            typer.echo(versions())
         raise typer.Exit
+
+
+def versions() -> str:
+    """What an answer depends on besides the version: the prices and the form of the catalog."""
+    from amux.catalog import FORMAT  # noqa: PLC0415
+    from amux.manager import user_prices  # noqa: PLC0415
+    from amux.money import Prices  # noqa: PLC0415
+
+    prices = Prices(user_prices()).source
+    return f"prices {prices.date} ({prices.source} {prices.version})\ncatalog format {FORMAT:08x}"
 
 
 def install_completion(shell: Shell | None) -> None:

@@ -83,11 +83,13 @@ def list_(
         if limit and len(found) == limit and (total := sessions.count(query)) > limit:
             note(f"amux: {limit} of {total} sessions (--limit 0 for all)")
 
-    def by_day(shown: list[SessionSummary]) -> grids.Grid:
-        return grids.days(shown, sessions.short_ids(shown))
+    def view(shown: list[SessionSummary]) -> grids.Grid:
+        short = sessions.short_ids(shown) if at_terminal() else {}
+        if tree:
+            return grids.tree(shown, short)
+        return grids.days(shown, short) if short and sort is ListOrder.date else grids.sessions(shown)
 
-    by_date = sort is ListOrder.date and at_terminal()
-    emit(found, as_json=json, view=grids.tree if tree else by_day if by_date else grids.sessions)
+    emit(found, as_json=json, view=view)
     options.note_skipped(sessions)
 
 

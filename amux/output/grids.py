@@ -426,8 +426,8 @@ def agents(found: Sequence["AgentStatus"]) -> Grid:
     )
 
 
-def tree(found: Sequence[SessionSummary]) -> Grid:
-    """Forks and sub-agents below the session they come from."""
+def tree(found: Sequence[SessionSummary], short: Mapping[str, str] | None = None) -> Grid:
+    """Forks and sub-agents below the session they come from; `short` are ids for a terminal."""
     by_id = {(one.agent, one.session_id): one for one in found}
     children: dict[tuple[str, str] | None, list[SessionSummary]] = {}
     for one in found:
@@ -435,7 +435,7 @@ def tree(found: Sequence[SessionSummary]) -> Grid:
         children.setdefault(above if above in by_id and by_id[above] is not one else None, []).append(one)
     rows: list[tuple[str, ...]] = []
     for root in children.get(None, ()):
-        branch(root, "", "", children, rows)
+        branch(root, "", "", children, rows, short or {})
     return Grid(
         columns=("SESSION", "TURNS", "USD"),
         right=frozenset({"TURNS", "USD"}),
@@ -452,12 +452,14 @@ def branch(
     below: str,
     children: dict[tuple[str, str] | None, list[SessionSummary]],
     rows: list[tuple[str, ...]],
+    short: Mapping[str, str],
 ) -> None:
     kind = "sub-agent: " if one.kind == "subagent" else "fork: " if one.forked_from else ""
     cost = usd(one.cost) if one.kind == "main" else f"in the above: {usd(one.cost)}"
-    rows.append((f"{lead}{visible(one.unified_id)}  {kind}{title(one)}", turns(one.turn_count), cost))
+    id = f"{one.agent} {short[one.unified_id]}" if one.unified_id in short else one.unified_id
+    rows.append((f"{lead}{visible(id)}  {kind}{title(one)}", turns(one.turn_count), cost))
     # A session is drawn once: what hangs below it is taken out, so that a loop of links ends.
     forks = children.pop((one.agent, one.session_id), [])
     for place, child in enumerate(forks):
         last = place == len(forks) - 1
-        branch(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), children, rows)
+        branch(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), children, rows, short)

@@ -14,6 +14,13 @@ MOVING = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "HERMES", "OPENCODE", "PI_", "
 """How the variables begin that move an agent's store or amux's own directories."""
 
 
+def unprivileged() -> list[str]:
+    """What a program is run by so that a file's permissions hold for it: root's do not, unless it gives that up."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
 @cache
 def offered() -> frozenset[str]:
     """What `amux sessions` can do."""
@@ -37,9 +44,10 @@ class Place:
         # What moves a store comes last: a scenario may need the very variables that move amux's own files.
         return {**kept, "HOME": str(self.home), "TZ": "UTC", "AMUX_CACHE_DIR": str(self.own / "cache"), **mine, **self.env}
 
-    def run(self, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
-        options = {"env": self.environment, "cwd": self.own, **options}
-        return subprocess.run([AMUX, *arguments], capture_output=True, text=True, check=check, **options)
+    def run(self, *arguments: str, check: bool = True, prefix: Sequence[str] = (), **options):
+        """Run amux; `prefix` is a program that runs it."""
+        options = {"env": self.environment, "cwd": self.own, "capture_output": True, "text": True, **options}
+        return subprocess.run([*prefix, AMUX, *arguments], check=check, **options)
 
     def listed(self, *arguments: str) -> list[dict]:
         return json.loads(self.run("sessions", "list", *arguments, "--json").stdout)

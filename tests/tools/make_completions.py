@@ -21,9 +21,16 @@ OUT = Path(__file__).parents[2] / "completions"
 
 ASKED = {"--agent": "agents", "--in": "agents", "--model": "models", "--tag": "tags"}
 """Options whose values amux is asked for."""
-CHOICES = {"--group-by": GROUPS}
+CHOICES: dict[str, tuple[str, ...]] = {"--group-by": GROUPS}
 """Fixed values that the type of an option does not tell."""
-ARGUMENTS = {"AGENT ID": "sessions", "AGENT": "agents", "A": "ids", "B": "ids", "TAG": "tags", "TAG…": "tags"}
+ARGUMENTS = {
+    "AGENT": "agents",
+    "AGENT ID": "sessions",
+    "[AGENT ID]": "sessions",
+    "AGENT ID TAG…": "sessions,tags",
+    "A": "ids",
+    "B": "ids",
+}
 """What amux is asked for, by an argument's name in the help."""
 
 
@@ -100,16 +107,17 @@ def option(found: Any) -> Option:
 
 def value_of(found: Any) -> Value:
     long = max(found.opts, key=len)
-    choices = CHOICES.get(long) or getattr(found.type, "choices", ())
+    choices = CHOICES.get(long) or tuple(getattr(found.type, "choices", ()))
     kind = type(found.type).__name__
     path = "" if not kind.endswith("Path") else "directory" if found.metavar == "DIR" else "file"
-    return Value(tuple(choices), ASKED.get(long, ""), path)
+    return Value(choices, ASKED.get(long, ""), path)
 
 
 def argument(found: list[Any]) -> Value:
     """What may stand at a command's arguments together: amux tells which of them is asked for."""
-    if len(found) == 1 and (choices := getattr(found[0].type, "choices", ())):
-        return Value(choices=tuple(choices))
+    choices = [tuple(one.type.choices) for one in found if hasattr(one.type, "choices")]
+    if choices:
+        return Value(choices=choices[0])
     asked = []
     for one in found:
         kind = ARGUMENTS.get(one.metavar if one.metavar is not None else one.name.upper())
@@ -275,7 +283,7 @@ complete -F _amux amux
 def bash(root: Command, everywhere: Sequence[Option]) -> str:
     return (
         BASH.lstrip()
-        .replace("@EVERYWHERE@", bash_options(everywhere))
+        .replace("@EVERYWHERE@", " ".join(bash_options(everywhere)))
         .replace("@COMMANDS@", "\n".join(bash_case(one) for one in root.all()))
     )
 
@@ -284,16 +292,16 @@ def bash_case(command: Command) -> str:
     lines = [f"'{command.name}')"]
     if command.commands:
         lines.append(f"    commands='{' '.join(one.path[-1] for one in command.commands)}'")
-    lines.append(f'    options="$everywhere {bash_options(command.options)}"')
+    lines.append(f'    options="{" ".join(["$everywhere", *bash_options(command.options)])}"')
     if bash_value(command.argument):
         lines.append(f"    argument='{bash_value(command.argument)}'")
     return indent("\n".join([*lines, "    ;;"]), " " * 4)
 
 
-def bash_options(options: Iterable[Option]) -> str:
-    return " ".join(
-        name if one.value is None else f"{name}={bash_value(one.value)}" for one in options for name in one.names
-    )
+def bash_options(options: Iterable[Option]) -> Iterator[str]:
+    for one in options:
+        for name in one.names:
+            yield name if one.value is None else f"{name}={bash_value(one.value)}"
 
 
 def bash_value(value: Value) -> str:

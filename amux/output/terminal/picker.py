@@ -104,7 +104,12 @@ class Picker:
     def find(self) -> None:
         """The sessions that what is typed means; all of them when nothing is."""
         text = self.typed.strip()
-        self.found = list(self.source.search(text)) if text else [*self.source.here, *self.source.elsewhere]
+        self.found = [*self.source.here, *self.source.elsewhere]
+        if len(text) == 1 and text.isascii():
+            # Every session has a word that begins with it: a search would take its time to say so.
+            self.found = [one for one in self.found if f" {text}".lower() in f" {one.title}".lower()]
+        elif text:
+            self.found = list(self.source.search(text))
         self.place = self.top = 0
 
     # Keys
@@ -194,11 +199,8 @@ class Picker:
             return
         listed = list(self.listed())
         at = next(number for number, entry in enumerate(listed) if entry is self.session)
-        self.top = min(max(self.top, at - self.page + 1), at)
-        if self.top == 1 and isinstance(listed[0], str):
-            self.top = 0  # the first heading is seen with the first session
-            if at >= self.page:
-                self.top = 1
+        headed = at - 1 if at and isinstance(listed[at - 1], str) else at  # a heading is seen with its first session
+        self.top = max(min(self.top, headed), at - self.page + 1)
         agents = max(len(one.agent) for one in self.found[:500])
         for entry in listed[self.top : self.top + self.page]:
             if isinstance(entry, str):
@@ -238,11 +240,17 @@ class Picker:
         place = tilde(session.cwd) + (f" on {visible(session.git_branch)}" if session.git_branch else "")
         facts = [place, turns(session.turn_count), visible(session.model or ""), ", ".join(session.tags)]
         yield Text(cut(one_line(" · ".join(fact for fact in facts if fact), 500), columns), style="dim")
-        prompt = self.previews.known.get(session.unified_id)
-        shown = Text("❯ ", style="cyan") + Text(one_line(prompt, LONGEST_PROMPT)) if prompt else Text()
-        wrapped = list(shown.wrap(Console(width=columns), columns))[:PREVIEW_LINES]
-        yield from wrapped
-        yield from [Text()] * (PREVIEW_LINES - len(wrapped))
+        yield from self.preview(self.previews.known.get(session.unified_id), columns)
+
+    def preview(self, prompt: str | None, columns: int) -> Iterator[Text]:
+        """The beginning of a prompt, on as many lines as are kept for it."""
+        shown = Text("❯ ", style="cyan") + Text(one_line(prompt or "", LONGEST_PROMPT)) if prompt else Text()
+        wrapped = list(shown.wrap(Console(width=columns), columns - 1))
+        kept = wrapped[:PREVIEW_LINES]
+        if len(wrapped) > PREVIEW_LINES:
+            kept[-1].append("…")
+        yield from kept
+        yield from [Text()] * (PREVIEW_LINES - len(kept))
 
     def help(self, columns: int) -> Text:
         first = "fork" if self.verb == "fork" else "resume"

@@ -18,18 +18,231 @@ No sessions: `~/.cursor/ai-tracking`, `prompt_history.json`, `agent-cli-state.js
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b, md5
 from pathlib import Path, PurePath
+from typing import TypeVar, cast
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers import _base
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, stamp
+from amux.readers._json import Record
 from amux.readers._sqlite import database_stamp, reading
-from amux.readers.cursor import places, store, transcript, workspace
+from amux.readers.cursor import places, store, tables, transcript, workspace
 from amux.readers.cursor.composer import Composers
 from amux.readers.cursor.conversation import Conversation
+from amux.readers.cursor.database import ERRORS, Database
 from amux.readers.cursor.places import Found
 from amux.readers.cursor.tables import FILE, Tables
-from amux.readers.cursor.workspace import STATE, Pane, Workspace
+from amux.readers.cursor.workspace import STATE, Pane, workspaces
 
+Kind = TypeVar("Kind", bound=Database)
+GLOBAL = "globalStorage"
+SPOKEN = ("user", "assistant")
+
+
+class CursorReader(Reader):
+    title = "Cursor"
+    program = "cursor-agent"
+    install = "curl https://cursor.com/install -fsS | bash"
+    fork_hint = "cursor-agent cannot fork: resume the session instead"
+
+    def __init__(self, agent: str, host: Host) -> None:
+        super().__init__(agent, host)
+        self.databases: dict[str, Database] = {}
+        self.chats: dict[str, dict[str, tuple[Pane, Record]]] = {}
+        """The chats in the workspace's database that was read last."""
+
+    def roots(self) -> Sequence[Path]:
+        return [*self.homes(), *self.users()]
+
+    def homes(self) -> list[Path]:
+        """Where the CLI keeps its sessions and transcripts are."""
+        moved = self.host.env.get("CURSOR_CONFIG_DIR")
+        found = [
+            self.host.home / ".cursor",
+            *([self.host.expand(moved)] if moved else []),
+            self.host.config_home / "cursor",
+        ]
+        return list(dict.fromkeys(found))
+
+    def users(self) -> list[Path]:
+        """Where the IDE keeps its databases."""
+        match self.host.platform:
+            case "darwin":
+                own = self.host.home / "Library" / "Application Support"
+            case "win32":
+                own = self.host.directory("APPDATA", "AppData", "Roaming")
+            case _:
+                own = self.host.config_home
+        return [own / "Cursor" / "User", self.host.home / ".cursor-server" / "data" / "User"]
+
+    def state(self) -> str:
+        found = [
+            one for home in self.homes() for one in (*places.stores(str(home), {}), *places.transcripts(str(home)))
+        ]
+        told = [f"{one.path} {one.fingerprint}" for one in found]
+        told += [f"{path} {database_stamp(path)}" for path in (*self.shared_databases(), *self.tables())]
+        told += [one.stamp for user in self.users() for one in workspaces(str(user))]
+        return blake2b("\n".join(told).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+    def shared_databases(self) -> list[str]:
+        return [path for user in self.users() if stamp(path := f"{user}/{GLOBAL}/{STATE}")]
+
+    def tables(self) -> list[str]:
+        return [path for home in self.homes() if stamp(path := f"{home}/sessions/{FILE}")]
+
+    # Refs
+
+    def refs(self) -> Iterator[SessionRef]:
+        broken: list[SessionRef] = []
+        same: dict[str, list[Found]] = {}
+        for found in self.found(broken):
+            same.setdefault(found.id, []).append(found)
+        yield from map(places.ref, same.values())
+        yield from broken
+
+    def found(self, broken: list[SessionRef]) -> Iterator[Found]:
+        """Every record of every session; what could not be listed is noted as broken."""
+        folders: dict[str, str] = {}
+        for user in map(str, self.users()):
+            yield from self.found_in_ide(user, folders, broken)
+        hashed = {
+            md5(path.encode("utf-8", "replace"), usedforsecurity=False).hexdigest(): path for path in folders.values()
+        }
+        for home in map(str, self.homes()):
+            yield from places.stores(home, hashed)
+            yield from places.transcripts(home)
+        for path in self.tables():
+            with noting(path, broken):
+                yield from self.database(path, Tables).listed()
+                self.database(path, Tables).check()
+
+    def found_in_ide(self, user: str, folders: dict[str, str], broken: list[SessionRef]) -> Iterator[Found]:
+        """The chats of one installation; `folders` is given the folder of each of its workspaces."""
+        belonging: dict[str, str] = {}
+        for one in workspaces(user):
+            folders[one.id] = one.folder
+            with noting(one.database, broken):
+                listing = workspace.listing(one)
+                belonging.update(dict.fromkeys(listing.composers, one.folder))
+                yield from listing.chats
+        path = f"{user}/{GLOBAL}/{STATE}"
+        if stamp(path):
+            with noting(path, broken):
+                composers = self.database(path, Composers)
+                yield from composers.listed(folders, belonging)
+                composers.check()
+
+    def database(self, path: str, kind: type[Kind]) -> Kind:
+        """A database of many sessions, opened once. Raises UnreadableSession or one of ERRORS."""
+        if path not in self.databases:
+            self.databases[path] = kind(path, self.opened.enter_context(reading(path)))
+        found = self.databases[path]
+        found.damage = None
+        return cast(Kind, found)
+
+    # Reading
+
+    def read(self, ref: SessionRef) -> Sequence[Session]:
+        best = self.best(ref)
+        return [self.session(ref, *best)] if best else []
+
+    def raw(self, ref: SessionRef, session_id: str) -> Json:
+        best = self.best(ref)
+        return self.records(best[0], session_id) if best else None
+
+    def best(self, ref: SessionRef) -> tuple[str, Conversation] | None:
+        """The first of the session's records in which something is said. Raises UnreadableSession when none can be read."""
+        if ref.key == ref.path:
+            raise UnreadableSession(ref.path, ref.reason or "its sessions cannot be listed")
+        folder, _, *others = ref.files
+        problem: UnreadableSession | None = None
+        for path in (ref.path, *others):
+            try:
+                told = self.told(path, ref.key, folder)
+            except UnreadableSession as error:
+                problem = problem or error
+            except ERRORS as error:
+                problem = problem or UnreadableSession(path, str(error))
+            else:
+                if told and any(message.role in SPOKEN for message in told.messages):
+                    return path, told
+        if problem:
+            raise problem
+        return None
+
+    def told(self, path: str, id: str, folder: str) -> Conversation | None:
+        match PurePath(path).parts[-2:]:
+            case _, places.STORE:
+                return store.session(path, folder)
+            case "globalStorage", workspace.STATE:
+                return self.database(path, Composers).session(id, folder)
+            case _, workspace.STATE:
+                found = self.chats_in(path).get(id)
+                return workspace.session(*found, folder) if found else None
+            case "sessions", tables.FILE:
+                return self.database(path, Tables).session(id)
+        return transcript.session(path)
+
+    def records(self, path: str, id: str) -> Json:
+        match PurePath(path).parts[-2:]:
+            case _, places.STORE:
+                return store.raw(path)
+            case "globalStorage", workspace.STATE:
+                return self.database(path, Composers).raw(id)
+            case _, workspace.STATE:
+                found = self.chats_in(path).get(id)
+                return found[1] if found else None
+            case "sessions", tables.FILE:
+                return self.database(path, Tables).raw(id)
+        return transcript.raw(path)
+
+    def chats_in(self, path: str) -> dict[str, tuple[Pane, Record]]:
+        if path not in self.chats:
+            self.chats = {path: workspace.chats(path)}
+        return self.chats[path]
+
+    def session(self, ref: SessionRef, path: str, told: Conversation) -> Session:
+        parent = told.parent_id or ref.files[1] or None
+        within = path == ref.path
+        return _base.session(
+            self.agent,
+            ref.key,
+            told.messages if within else [replace(message, offset=None) for message in told.messages],
+            path=ref.path,
+            title=told.title,
+            created_at=told.created_at,
+            updated_at=told.updated_at,
+            model=told.model,
+            cwd=told.cwd,
+            git_branch=told.git_branch,
+            mode=told.mode,
+            archived=told.archived,
+            kind="subagent" if told.subagent or parent else "main",
+            parent_id=parent,
+            began=told.created_at,
+            usage_recorded=False,
+        )
+
+    def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
+        """Only what the CLI itself began: given any other id, it begins a new session under it."""
+        if PurePath(session.path or "").parts[-4:-3] != ("chats",) or session.kind != "main":
+            return None
+        return [self.program, *([f"--model={model}"] if model else []), f"--resume={session.session_id}"]
+
+
+@contextmanager
+def noting(path: str, broken: list[SessionRef]) -> Iterator[None]:
+    """Note a database that cannot be read to its end."""
+    try:
+        yield
+    except UnreadableSession as error:
+        broken.append(broken_ref(error))
+    except ERRORS as error:
+        broken.append(broken_ref(UnreadableSession(path, str(error))))
+
+
+READER = CursorReader

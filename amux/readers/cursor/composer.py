@@ -17,9 +17,10 @@ from typing import Any
 
 from amux.model import Json
 from amux.readers._json import Record, at, decoded, dict_at, list_at, text_at
-from amux.readers._sqlite import columns, rows
+from amux.readers._sqlite import columns, database_stamp
 from amux.readers.cursor import bubbles, conversation
 from amux.readers.cursor.conversation import Conversation, moment
+from amux.readers.cursor.database import Database, as_bytes, without_secrets
 from amux.readers.cursor.places import Found, Rank
 from amux.readers.cursor.uris import folder_of, local_path
 
@@ -38,17 +39,13 @@ RANGE = "select key, cast(value as blob) from cursorDiskKV where key > ? and key
 HEADER = ("composerId", "workspaceId", "lastUpdatedAt", "isArchived", "isSubagent", "value")
 BUBBLE_BYTES = 1024
 """About what reading a bubble takes."""
-SECRET = "encryptionkey"
 SUBAGENT = "task-"
 """What the ids of composers that are sub-agents may begin with."""
 
 
-class Composers:
-    """The composers of one database; its methods raise sqlite3.Error where it is damaged."""
-
+class Composers(Database):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        self.path = path
-        self.db = db
+        super().__init__(path, db)
         self.known = columns(db, "cursorDiskKV") >= {"key", "value"}
         self.header = [name for name in HEADER if name in columns(db, "composerHeaders")]
 
@@ -58,50 +55,46 @@ class Composers:
         """Every composer; `folders` are those of workspaces, by id, and `listed_in` those of composers."""
         if not self.known:
             return []
-        described = [(id, number, size, decoded(told or "")) for id, number, size, told in self.db.execute(COMPOSERS)]
-        held = {id: (count, last) for id, count, last in self.db.execute(BUBBLES)}
+        described = [(id, number, size, decoded(told or "")) for id, number, size, told in self.select(COMPOSERS)]
+        held = {id: (count, last) for id, count, last in self.select(BUBBLES)}
         headers = {row["composerId"]: row for row in self.headers()}
         parents = {child: id for id, _, _, told in described for place in (2, 3) for child in texts_at(told, place)}
+        state = database_stamp(self.path) if self.damage else ""
         found = []
         for id, number, size, told in described:
-            header = headers.get(id, {})
-            workspace = text_at(told, 1) or text_at(header, "workspaceId")
-            fingerprint = f"{number} {size} {at(told, 0)} {held.get(id)} {sorted(header.items())}"
-            found.append(
-                Found(
-                    id,
-                    Rank.COMPOSER,
-                    self.path,
-                    fingerprint,
-                    size + BUBBLE_BYTES * held.get(id, (0, 0))[0],
-                    folders.get(workspace or "") or listed_in.get(id, ""),
-                    parents.get(id, ""),
-                )
-            )
+            header, bubbles_held = headers.get(id, {}), held.get(id, (0, 0))
+            workspace = text_at(told, 1) or text_at(header, "workspaceId") or ""
+            fingerprint = f"{number} {size} {at(told, 0)} {bubbles_held} {sorted(header.items())} {state}"
+            weight = size + BUBBLE_BYTES * bubbles_held[0]
+            folder = folders.get(workspace) or listed_in.get(id, "")
+            found.append(Found(id, Rank.COMPOSER, self.path, fingerprint, weight, folder, parents.get(id, "")))
         return found
 
     def headers(self, condition: str = "", *values: str) -> Iterator[Record]:
         if "composerId" in self.header:
-            yield from rows(self.db, f"select {', '.join(self.header)} from composerHeaders {condition}", values)
+            yield from self.rows(f"select {', '.join(self.header)} from composerHeaders {condition}", *values)
 
     # Reading: one composer and its bubbles
 
-    def session(self, id: str, folder: str) -> Conversation | None:
+    def session(self, id: str, folder: str) -> Conversation:
         record = self.record(id)
         header = next(self.headers("where composerId = ?", id), {})
-        told = decoded(value) if isinstance(value := header.get("value"), str | bytes) else None
-        return session(record, self.shown(id, record), folder, dict_at(told), archived=bool(header.get("isArchived")))
+        told = dict_at(decoded(as_bytes(header.get("value"))))
+        found = session(record, self.shown(id, record), folder, told, archived=bool(header.get("isArchived")))
+        if not found.messages:
+            self.check()
+        return found
 
     def record(self, id: str) -> Record:
         if not self.known:
             return {}
-        return next((dict_at(decoded(value or b"")) for (value,) in self.db.execute(ROW, (f"composerData:{id}",))), {})
+        return next((dict_at(decoded(as_bytes(value))) for (value,) in self.select(ROW, f"composerData:{id}")), {})
 
     def bubbles(self, id: str) -> dict[str, Record]:
         """The bubbles of a composer, those that it does not list too."""
         prefix = f"bubbleId:{id}:"
-        stored = self.db.execute(RANGE, (prefix, f"bubbleId:{id};"))
-        found = ((key[len(prefix) :], decoded(value or b"")) for key, value in stored)
+        stored = self.select(RANGE, prefix, f"bubbleId:{id};")
+        found = ((key[len(prefix) :], decoded(as_bytes(value))) for key, value in stored)
         return {name: bubble for name, bubble in found if isinstance(bubble, dict)}
 
     def shown(self, id: str, record: Record) -> list[Record]:
@@ -111,7 +104,9 @@ class Composers:
             return inline(record)
         stored = {**dict_at(record, "conversationMap"), **self.bubbles(id)}
         found = ((dict_at(stored, text_at(header, "bubbleId") or ""), header) for header in listed)
-        return [{"type": at(header, "type"), "createdAt": at(header, "createdAt"), **one} for one, header in found if one]
+        return [
+            {"type": at(header, "type"), "createdAt": at(header, "createdAt"), **one} for one, header in found if one
+        ]
 
     def raw(self, id: str) -> Json:
         return {"composer": without_secrets(self.record(id)), "bubbles": list(self.bubbles(id).values())}
@@ -154,7 +149,3 @@ def told_folder(known: Iterable[Record]) -> str | None:
 
 def texts_at(value: Any, place: int) -> list[str]:
     return [text for text in list_at(value, place) if isinstance(text, str)]
-
-
-def without_secrets(record: Record) -> Record:
-    return {name: value for name, value in record.items() if not name.lower().endswith(SECRET)}

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -67,15 +67,19 @@ def whole(path: str) -> Record:
 # The CLI
 
 
-def stores(home: str) -> Iterator[Found]:
-    """Every session of the CLI: `chats/<md5 of the cwd>/<id>/`, and those of editors that run it, `acp-sessions/<id>/`."""
-    for folder in (*(entry.path for entry in entries(f"{home}/chats")), f"{home}/acp-sessions"):
-        for entry in entries(folder):
+def stores(home: str, folders: Mapping[str, str]) -> Iterator[Found]:
+    """Every session of the CLI: `chats/<md5 of the cwd>/<id>/`, and those of editors that run it, `acp-sessions/<id>/`.
+
+    `folders` are the directories that are known, by their md5.
+    """
+    for place in (*(entry.path for entry in entries(f"{home}/chats")), f"{home}/acp-sessions"):
+        folder = folders.get(os.path.basename(place), "")
+        for entry in entries(place):
             path = f"{entry.path}/{STORE}"
             if (own := stamp(path)) and (size := own[1] + wal_size(path)):
                 beside = stamp(f"{entry.path}/{SIDECAR}")
                 fingerprint = f"{database_stamp(path)} {beside[0] if beside else ''}"
-                yield Found(entry.name, Rank.STORE, path, fingerprint, size)
+                yield Found(entry.name, Rank.STORE, path, fingerprint, size, folder)
 
 
 def wal_size(path: str) -> int:

@@ -16,25 +16,22 @@ from hashlib import md5
 from itertools import takewhile
 from typing import Any
 
-from amux.errors import UnreadableSession
 from amux.model import Json, Message
 from amux.readers._base import modified
 from amux.readers._json import Record, decoded, text_at
 from amux.readers._sqlite import columns, reading
 from amux.readers.cursor import conversation, wire
 from amux.readers.cursor.conversation import Conversation, moment, paired
+from amux.readers.cursor.database import Database, as_bytes, without_secrets
 from amux.readers.cursor.places import SIDECAR, STORE, whole
 from amux.readers.cursor.uris import local_path
 
-ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged database raises: the message of an error may quote bytes that are no text."""
 META = "select value from meta order by key <> '0'"
 BLOB = "select data from blobs where id = ?"
 EVERYTHING = "select id, data from blobs order by rowid"
 ROOTS = "select id, data from blobs where substr(data, 1, 2) = x'0A20' order by rowid desc"
 """Whatever begins with an id in field 1: every root, the latest first."""
 WORKSPACE = re.compile(r"^Workspace Path: ([^\n<]+)", re.MULTILINE)
-SECRET = "encryptionkey"
 UUID_LENGTH = 36
 
 
@@ -64,21 +61,12 @@ class Turn:
     steps: tuple[Message, ...]
 
 
-class Store:
-    """One database; what damage keeps from being read is passed over, `damage` says why."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
-        self.damage: Exception | None = None
+class Store(Database):
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        super().__init__(path, db)
         self.empty = not (columns(db, "blobs") >= {"id", "data"} and columns(db, "meta") >= {"key", "value"})
         self.record = cache(self.read_record)
         self.prompt = cache(self.read_prompt)
-
-    def select(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
-        try:
-            yield from self.db.execute(query, values)
-        except ERRORS as error:
-            self.damage = error
 
     @property
     def meta(self) -> Record:
@@ -137,7 +125,7 @@ class Store:
 def session(path: str, folder: str) -> Conversation | None:
     """The session of a database; `folder` is the directory that its place stands for, if that is known."""
     with reading(path) as db:
-        store = Store(db)
+        store = Store(path, db)
         if store.empty:
             return None
         meta = store.meta
@@ -145,8 +133,8 @@ def session(path: str, folder: str) -> Conversation | None:
         root = Root.of(latest)
         records = list(store.records(root.messages)) if latest else store.every_record()
         messages = paired(active(store, root) if latest else conversation.messages(records))
-        if not messages and store.damage:
-            raise UnreadableSession(path, str(store.damage))
+        if not messages:
+            store.check()
         return described(path, meta, messages, [*root.folders, *told_folders(records)], folder)
 
 
@@ -172,7 +160,7 @@ def described(
 def raw(path: str) -> Json:
     """Every blob, abandoned ones too: JSON as it is, anything else as hexadecimal digits. Keys for decryption stay out."""
     with reading(path) as db:
-        store = Store(db)
+        store = Store(path, db)
         if store.empty:
             return None
         blobs = [(id, as_bytes(data)) for id, data in store.select(EVERYTHING)]
@@ -181,10 +169,6 @@ def raw(path: str) -> Json:
             "sidecar": whole(path.removesuffix(STORE) + SIDECAR),
             "blobs": [{"id": str(id), "data": found if (found := decoded(data)) else data.hex()} for id, data in blobs],
         }
-
-
-def without_secrets(record: Record) -> Record:
-    return {name: value for name, value in record.items() if not name.lower().endswith(SECRET)}
 
 
 # The active branch
@@ -243,10 +227,6 @@ def retold(turns: Iterable[Turn], recent: Iterable[Message]) -> Iterator[Message
 
 
 # Blobs
-
-
-def as_bytes(data: Any) -> bytes:
-    return data.encode("utf-8", "replace") if isinstance(data, str) else data if isinstance(data, bytes) else b""
 
 
 def unhexed(value: Any) -> bytes:

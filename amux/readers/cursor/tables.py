@@ -7,13 +7,13 @@ column that is not there is simply not told. Ids are numbers or UUIDs.
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from amux.model import Json, Message
 from amux.readers._json import Record, text_at
-from amux.readers._sqlite import columns, rows
+from amux.readers._sqlite import columns
 from amux.readers.cursor import conversation
 from amux.readers.cursor.conversation import Conversation, json_in, moment, paired
+from amux.readers.cursor.database import Database, plain
 from amux.readers.cursor.places import Found, Rank
 
 FILE = "sessions.db"
@@ -41,12 +41,9 @@ MESSAGE_BYTES = 1024
 """About what reading a message takes."""
 
 
-class Tables:
-    """The sessions of one database; its methods raise sqlite3.Error where it is damaged."""
-
+class Tables(Database):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        self.path = path
-        self.db = db
+        super().__init__(path, db)
         self.session_columns = chosen(SESSION, columns(db, "sessions"))
         self.message_columns = chosen(MESSAGE, columns(db, "messages"))
         self.known = "id" in self.session_columns and {"session", "role", "content"} <= self.message_columns.keys()
@@ -56,7 +53,7 @@ class Tables:
         if not self.known:
             return
         session = self.message_columns["session"]
-        counted = self.db.execute(f"select {session}, count(*), max(rowid) from messages group by {session}")
+        counted = self.select(f"select {session}, count(*), max(rowid) from messages group by {session}")
         held = {id: (count, last) for id, count, last in counted}
         for row in self.own_rows():
             count, last = held.get(row["id"], (0, 0))
@@ -65,17 +62,19 @@ class Tables:
                 yield Found(str(row["id"]), Rank.TABLES, self.path, told, MESSAGE_BYTES * count)
 
     def own_rows(self, condition: str = "", *values: str) -> Iterator[Record]:
-        return rows(self.db, f"select {named(self.session_columns)} from sessions {condition}", values)
+        return self.rows(f"select {named(self.session_columns)} from sessions {condition}", *values)
 
     def spoken_rows(self, id: str) -> Iterator[Record]:
         where = f"where cast({self.message_columns['session']} as text) = ? order by rowid"
-        return rows(self.db, f"select {named(self.message_columns)} from messages {where}", (id,))
+        return self.rows(f"select {named(self.message_columns)} from messages {where}", id)
 
     def session(self, id: str) -> Conversation | None:
         if not self.known:
             return None
         own = next(self.own_rows(f"where cast({self.session_columns['id']} as text) = ?", id), {})
         spoken = [message for row in self.spoken_rows(id) for message in messages(row)]
+        if not spoken:
+            self.check()
         return Conversation(
             paired(spoken),
             title=conversation.title(own.get("title")),
@@ -116,9 +115,3 @@ def messages(row: Record) -> Iterator[Message]:
             model=conversation.model(row.get("model")) if message.role == "assistant" else None,
             thinking=message.thinking or (text_at(row, "thinking") if message.role == "assistant" else None),
         )
-
-
-def plain(row: Record) -> dict[str, Any]:
-    return {
-        name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in row.items()
-    }

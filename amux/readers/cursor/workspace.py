@@ -16,6 +16,7 @@ from amux.readers._json import Record, decoded, list_at, text_at
 from amux.readers._sqlite import columns, database_stamp, reading
 from amux.readers.cursor import bubbles, composer, conversation
 from amux.readers.cursor.conversation import Conversation, moment
+from amux.readers.cursor.database import as_bytes
 from amux.readers.cursor.places import Found, Rank, whole
 from amux.readers.cursor.uris import folder_of, local_path
 
@@ -133,7 +134,7 @@ def chats(path: str) -> dict[str, tuple[Pane, Record]]:
 def chats_in(db: sqlite3.Connection) -> Iterator[tuple[str, tuple[Pane, Record]]]:
     for pane in reversed(PANES):
         for (value,) in db.execute(VALUE, (pane.key,)):
-            kept = decoded(value or b"")
+            kept = decoded(as_bytes(value))
             for chat in list_at(kept, pane.chats) if pane.chats else list_at(kept):
                 if (id := text_at(chat, pane.id)) and list_at(chat, pane.content):
                     yield id, (pane, chat)
@@ -159,5 +160,7 @@ def request(asked: Record) -> Iterator[Record]:
     yield {"type": "user", "text": text_at(asked, "message") or text_at(asked, "message", "text")}
     given = asked.get("response")
     parts = given if isinstance(given, list) else [given]
-    texts = (part if isinstance(part, str) else text_at(part, "value") or text_at(part, "value", "value") for part in parts)
+    texts = (
+        part if isinstance(part, str) else text_at(part, "value") or text_at(part, "value", "value") for part in parts
+    )
     yield {"type": "ai", "text": "".join(text for text in texts if text)}

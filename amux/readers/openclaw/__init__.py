@@ -17,6 +17,7 @@ logs/, tasks/.
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -89,9 +90,10 @@ class OpenclawReader(Reader):
         found: dict[str, SessionRef] = {}
         for installation in self.installations:
             for ref in self.refs_in(installation):
-                same = ref.key if UUID.fullmatch(ref.key) else f"{installation.root} {ref.key}"
-                if same not in found or rank(found[same]) < rank(ref):
-                    found[same] = ref
+                # An id that the user chose may be another session's in another installation.
+                key = ref.key if UUID.fullmatch(ref.key) else f"{installation.root} {ref.key}"
+                if key not in found or rank(found[key]) < rank(ref):
+                    found[key] = replace(ref, key=key)
         yield from found.values()
 
     def refs_in(self, installation: Installation) -> Iterator[SessionRef]:
@@ -111,10 +113,10 @@ class OpenclawReader(Reader):
         return self.place(ref.path)[1].raw(ref)
 
     def place(self, path: str) -> tuple[Installation, Store]:
-        """Which store a session's path belongs to: it is the store's own, or lies in it."""
+        """Raises UnreadableSession."""
         for installation in self.installations:
             for store in installation.stores:
-                if path == store.path or store.path in (os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+                if store.holds(path):
                     return installation, store
         raise UnreadableSession(path, "it lies in no store of openclaw's")
 

@@ -24,6 +24,9 @@ EVENT_BYTES = 1024
 
 
 class Database(Tables):
+    def holds(self, path: str) -> bool:
+        return path == self.path
+
     def state(self) -> str:
         archives = " ".join(entry.name for entry in entries(self.cold_directory))
         return f"{self.path} {database_stamp(self.path)} {archives}"
@@ -83,7 +86,7 @@ class Database(Tables):
             key=key,
             title=named or text_at(window, "display_name"),
             channel=text_at(window, "channel") or about.channel(entry, key),
-            archived=node.get("archived_at") is not None or entry.get("archivedAt") is not None,
+            archived=bool(int_at(node, "archived_at") or int_at(entry, "archivedAt")),
             subagent=subagent,
             parent_id=parent,
             earlier=text_at(window, "previous_session_id") or forked,

@@ -24,7 +24,14 @@ COUNTS = {
     "cacheRead": ("cacheRead", "cachedTokens", "cacheReadTokens", "cache_read_input_tokens"),
     "cacheWrite": ("cacheWrite", "cacheWriteTokens", "cache_creation_input_tokens"),
 }
-COSTS = (("usage", "cost", "total"), ("usage", "cost"), ("cost", "total"), ("cost", "totalUsd"), ("cost",), ("costUsd",))
+COSTS = (
+    ("usage", "cost", "total"),
+    ("usage", "cost"),
+    ("cost", "total"),
+    ("cost", "totalUsd"),
+    ("cost",),
+    ("costUsd",),
+)
 
 
 class Documents:
@@ -33,6 +40,9 @@ class Documents:
     def __init__(self, agent: str, path: str) -> None:
         self.agent = agent
         self.path = path
+
+    def holds(self, path: str) -> bool:
+        return os.path.dirname(os.path.dirname(path)) == self.path and path.endswith(SUFFIX)
 
     def files(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """Channel and file of each session."""

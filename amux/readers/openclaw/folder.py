@@ -14,7 +14,7 @@ from functools import cached_property
 from amux.errors import UnreadableSession
 from amux.model import Json, Session
 from amux.readers._base import SessionRef, entries, stamp
-from amux.readers._json import Record, document, int_at, records, text_at
+from amux.readers._json import Record, dict_at, document, int_at, records, text_at
 from amux.readers.openclaw import about, keys, transcript
 from amux.readers.openclaw.about import About
 from amux.readers.openclaw.store import Kin
@@ -31,6 +31,9 @@ class Folder:
         self.path = path
         self.index = index
 
+    def holds(self, path: str) -> bool:
+        return os.path.dirname(path) == self.path and path.endswith(SUFFIX)
+
     def state(self) -> str:
         listed = ((entry.name, stamp(entry.path)) for entry in entries(self.path) if entry.name.endswith(SUFFIX))
         found = " ".join(f"{name}:{one[0]}" for name, one in listed if one)
@@ -44,7 +47,7 @@ class Folder:
             found = document(self.index) if stamp(self.index) else None
         except UnreadableSession:
             found = None
-        return {key: entry for key, entry in found.items() if isinstance(entry, dict)} if isinstance(found, dict) else {}
+        return {key: entry for key, entry in dict_at(found).items() if isinstance(entry, dict)}
 
     @cached_property
     def keys(self) -> dict[str | None, str]:
@@ -68,7 +71,7 @@ class Folder:
             key=key,
             title=about.title(entry),
             channel=about.channel(entry, key),
-            archived=entry.get("archivedAt") is not None,
+            archived=bool(int_at(entry, "archivedAt")),
             subagent=subagent,
             parent_id=parent if parent != id else None,
             earlier=text_at(entry, "forkSource", "sessionId"),
@@ -90,8 +93,8 @@ class Folder:
     def read(self, agent: str, ref: SessionRef, kin: Kin) -> Sequence[Session]:
         id = id_in(os.path.basename(ref.path).removesuffix(SUFFIX))
         told = self.about(id, kin)
-        found = Log.of(records(ref.path))
-        log = Log(found.header, found.entries, told.earlier)
+        log = Log.of(records(ref.path))
+        log.earlier = told.earlier
         return transcript.sessions(agent, text_at(log.header, "id") or id, ref.path, log, told)
 
     def raw(self, ref: SessionRef) -> Json:

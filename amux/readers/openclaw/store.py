@@ -14,6 +14,10 @@ class Store(Protocol):
     agent: str
     path: str
 
+    def holds(self, path: str) -> bool:
+        """Whether a session of this path is one of the store's."""
+        ...
+
     def state(self) -> str:
         """What changes when anything in the store does."""
         ...

@@ -61,7 +61,7 @@ class Tables:
 
     def select(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> Iterator[Record]:
         """Rows of a table with those of the columns it has, as far as damage lets them be read."""
-        known = ", ".join(name for name in wanted if name in self.columns[table])
+        known = ", ".join(quoted(name) for name in wanted if name in self.columns[table])
         if not known:
             return
         try:
@@ -141,3 +141,7 @@ class Tables:
         table = self.newest(tables)
         row = next(self.select(table, sorted(self.columns[table]), f"where {column} = ?", value), {})
         return {name: value for name, value in row.items() if not isinstance(value, bytes)}
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -15,6 +15,7 @@ What was spent on compactions is not recorded. Costs are 0 where the configurati
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from amux.model import Attachment, Charge, Message, Session
 from amux.readers import _pi
@@ -30,6 +31,7 @@ ACTIVE = frozenset(
 )
 """Types of entries that move the branch's end; None is a bare message."""
 MARKER = re.compile(r"sqlite:[^:]+:([^:]+):.*", re.DOTALL)
+CHECKPOINT = re.compile(r"(.+)\.checkpoint\.[0-9a-f-]{36}\.jsonl")
 STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
 TOPIC = re.compile(r"(.+?)-topic-.+")
 MIRROR, INJECTED = "delivery-mirror", "gateway-injected"
@@ -41,18 +43,19 @@ class Log(Transcript):
     """A session's events. `earlier` is the session its store says it came after."""
 
     earlier: str | None = None
-    origin: str | None = field(init=False, default=None)
-    """The session that copied events come from."""
 
     def __post_init__(self) -> None:
         self.entries = [unbilled(record) for record in self.entries]
         super().__post_init__()
-        named = text_at(self.header, "parentSession")
-        self.origin = linked_id(named) if named else (self.earlier if self.begins_with_copies() else None)
 
-    def begins_with_copies(self) -> bool:
+    @cached_property
+    def origin(self) -> str | None:
+        """The session that copied events come from."""
+        if named := text_at(self.header, "parentSession"):
+            return linked_id(named)
         opened = self.opened
-        return bool(opened) and any((time := time_of(record)) and time < opened for record in self.entries)
+        times = (time_of(record) for record in self.entries)
+        return self.earlier if opened and any(time and time < opened for time in times) else None
 
     @property
     def link(self) -> str | None:
@@ -89,7 +92,9 @@ def linked_id(recorded: str) -> str:
     """The id of the session that a header names: as the path its file had, or as a place in a database."""
     if marker := MARKER.fullmatch(recorded):
         return marker[1]
-    return id_in(re.split(r"[/\\]", recorded)[-1].removesuffix(".jsonl"))
+    name = re.split(r"[/\\]", recorded)[-1]
+    checkpoint = CHECKPOINT.fullmatch(name)
+    return id_in(checkpoint[1] if checkpoint else name.removesuffix(".jsonl"))
 
 
 def id_in(stem: str) -> str:

@@ -20,7 +20,7 @@ MEMORY = re.compile(
     rf"^(?:{UNTRUSTED}|Context:)[ \t]*\n<active_memory_plugin>.*?^</active_memory_plugin>[ \t]*\n*",
     re.DOTALL | re.MULTILINE,
 )
-AFTER = re.compile(rf"\n*^(?:{UNTRUSTED}|Context: {MARK})[ \t]*(?:\n.*)?\Z", re.DOTALL | re.MULTILINE)
+AFTER = re.compile(rf"^(?:{UNTRUSTED}|Context: {MARK})[ \t]*(?:\n.*)?\Z", re.DOTALL | re.MULTILINE)
 MARKED = re.compile(rf"^[^\n]+ {MARK}[ \t]*\n(?:[^\n]*\S[^\n]*(?:\n|\Z))*\n*", re.MULTILINE)
 INTERNAL = re.compile(
     r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>.*?(?:^[ \t]*<<<END_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*\n*|\Z)",
@@ -31,19 +31,30 @@ RUNTIME = re.compile(
 )
 NOTICES = re.compile(r"\A(?:System(?: \(untrusted\))?: [^\n]*\n)+\n+")
 TIME = re.compile(r"\A\[[A-Za-z]{3} \d{4}-\d\d-\d\d \d\d:\d\d[^\]]*\] *")
-ENVELOPE = re.compile(r"\A\[(?:[^\]\n]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*|[A-Z][A-Za-z ]+ [^\]\n]*\bid:[^\]\n]*)\]\s*")
+ENVELOPE = re.compile(
+    r"\A\[(?=[^\]\n]{1,400}\])(?:[^\]\n]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*|[A-Z][A-Za-z ]+ [^\]\n]*\bid:[^\]\n]*)\]\s*"
+)
 HINTS = re.compile(
     r"^(?:\[message_id: [^\]\n]+\]|To send an image back, prefer the message tool[^\n]*|Delivery: (?:to send|Final)[^\n]*"
     r"|\[media attached: \d+ files?\])[ \t]*(?:\n|\Z)",
     re.MULTILINE,
 )
 MEDIA = re.compile(
-    r"^\[media attached(?: \d+/\d+)?: ([^\]\n|]+?)(?: \(([^()\n]+)\))?(?: \| [^\]\n]*)?\][ \t]*(?:\n|\Z)", re.MULTILINE
+    r"^\[media attached(?: \d+/\d+)?: ([^\]\n|]{1,400}?)(?: \(([^()\n]{1,100})\))?(?: \| [^\]\n]*)?\][ \t]*(?:\n|\Z)",
+    re.MULTILINE,
 )
 TASK = re.compile(r"\A\[Subagent Context\].*?^\[Subagent Task\](?::[ \t]*|[ \t]*\n\s*)", re.DOTALL | re.MULTILINE)
-BEGIN = re.compile(r"\s*^Begin\. Execute the assigned task to completion\.\s*\Z", re.MULTILINE)
+BEGIN = re.compile(r"^Begin\. Execute the assigned task to completion\.\s*\Z", re.MULTILINE)
 SUBAGENT = "[Subagent Context]"
-TELLTALES = (MARK, "(untrusted", "(metadata, do", "<<<BEGIN", "<active_memory_plugin>", "OpenClaw runtime context", "Delivery: ")
+TELLTALES = (
+    MARK,
+    "(untrusted",
+    "(metadata, do",
+    "<<<BEGIN",
+    "<active_memory_plugin>",
+    "OpenClaw runtime context",
+    "Delivery: ",
+)
 BEGINNINGS = ("[", "System: ", "System (untrusted): ", "To send an image back")
 
 
@@ -66,7 +77,7 @@ def prompt(stored: str) -> Prompt:
     if not text.startswith(SUBAGENT):
         return Prompt(text if text == stored else text.strip("\n"), attachments)
     _, *task = TASK.split(text, maxsplit=1)
-    return Prompt(BEGIN.sub("", task[0]).strip("\n") if task else "", attachments, delegated=True)
+    return Prompt(BEGIN.sub("", task[0]).strip() if task else "", attachments, delegated=True)
 
 
 def without(text: str, *patterns: re.Pattern[str]) -> str:

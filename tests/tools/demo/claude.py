@@ -22,8 +22,8 @@ from demo.script import (
     Story,
     Write,
     acts,
-    compact,
     iso,
+    json_line,
     json_lines,
     report,
     spent,
@@ -45,7 +45,7 @@ def files(stories: Iterable[Story]) -> dict[str, str]:
 
 
 def played(story: Story) -> "Transcript":
-    transcript = Transcript(story, session_of(story), story.chance("transcript"), story.model)
+    transcript = Transcript(story, story.chance("session").uuid(), story.chance("transcript"), story.model)
     if story.forked_from:
         transcript.branch_off(played(story.forked_from))
     else:
@@ -54,10 +54,6 @@ def played(story: Story) -> "Transcript":
         transcript.act(act)
     transcript.close()
     return transcript
-
-
-def session_of(story: Story) -> str:
-    return story.chance("session").uuid()
 
 
 @dataclass
@@ -75,6 +71,7 @@ class Transcript:
     records: list[dict[str, Any]] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     agents: dict[str, str] = field(default_factory=dict)
+    reports: list[tuple[datetime, str]] = field(default_factory=list)
 
     def state(self, type: str, **fields: Any) -> None:
         """A line outside the chain."""
@@ -131,12 +128,10 @@ class Transcript:
         typed = {"permissionMode": "default", "origin": {"kind": "human"}, "promptSource": "typed"}
         self.user(act.at, act.prompt, **{} if self.agent else typed)
         self.prompts.append(act.prompt)
-        started: list[Made] = []
         for answer in act.answers:
             self.answer(answer)
             if not answer.calls:
-                self.notify(started)
-            started += [made for made in answer.calls if made.acts]
+                self.notify()
             for made in answer.calls:
                 self.result(made)
         if act.answers[-1].calls:
@@ -190,20 +185,14 @@ class Transcript:
             other.act(act)
         meta = {"agentType": "general-purpose", "description": call.about, "toolUseId": use, "spawnDepth": 1}
         self.agents[f"agent-{name}.jsonl"] = json_lines(other.records)
-        self.agents[f"agent-{name}.meta.json"] = compact(meta)
+        self.agents[f"agent-{name}.meta.json"] = json_line(meta)
+        self.reports.append((made.acts[-1].ended, notification(name, made, call)))
 
-    def notify(self, started: list[Made]) -> None:
-        """The reports of the sub-agents come back as prompts of their own kind."""
-        for made in started:
-            text = (
-                f"<task-notification>\n<task-id>a{made.id[:16]}</task-id>\n<status>completed</status>\n"
-                f'<summary>Agent "{made.call.about}" finished</summary>\n'
-                f"<result>{report(made)}</result>\n"
-                f"<usage><subagent_tokens>{spent(made.acts).output}</subagent_tokens></usage>\n</task-notification>"
-            )
-            origin = {"origin": {"kind": "task-notification"}, "promptSource": "system"}
-            self.user(made.acts[-1].ended, text, **origin)
-        started.clear()
+    def notify(self) -> None:
+        """The reports of sub-agents come back as prompts of their own kind."""
+        for at, text in self.reports:
+            self.user(at, text, origin={"kind": "task-notification"}, promptSource="system")
+        self.reports.clear()
 
     def compact(self, act: Act) -> None:
         before, self.leaf = self.leaf, None
@@ -220,6 +209,18 @@ class Transcript:
         )
         self.user(act.at, act.summary, isVisibleInTranscriptOnly=True, isCompactSummary=True)
         self.user(act.at, "<command-name>/compact</command-name>\n<command-args></command-args>")
+
+
+def notification(agent: str, made: Made, call: Delegate) -> str:
+    parts = {
+        "task-id": agent,
+        "status": "completed",
+        "summary": f'Agent "{call.about}" finished',
+        "result": report(made),
+        "usage": f"<subagent_tokens>{spent(made.acts).output}</subagent_tokens>",
+    }
+    lines = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
+    return f"<task-notification>\n{lines}\n</task-notification>"
 
 
 def usage(answer: Answer) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from demo.script import (
     Usage,
     Write,
     acts,
-    compact,
     iso,
+    json_line,
     json_lines,
     milliseconds,
 )
@@ -49,13 +49,17 @@ def played(story: Story) -> "Rollout":
 
 @dataclass
 class Rollout:
-    """A thread's lines, the first of which has the ordinal `first`. `ends`: where each turn ended and what was spent."""
+    """A thread's lines, the first of which has the ordinal `first`.
+
+    `spent` is what the turn used so far, `total` the thread with what it was forked from, `ends` where each turn ended.
+    """
 
     story: Story
     thread: str
     chance: Chance
     turn: str = ""
     first: int = 0
+    spent: Usage = field(default_factory=Usage)
     total: Usage = field(default_factory=Usage)
     lines: list[str] = field(default_factory=list)
     ends: list[tuple[int, Usage]] = field(default_factory=list)
@@ -66,7 +70,7 @@ class Rollout:
 
     def record(self, at: datetime, type: str, payload: dict[str, Any]) -> None:
         line = {"timestamp": iso(at), "ordinal": self.ordinal, "type": type, "payload": payload}
-        self.lines.append(f"{compact(line)}\n")
+        self.lines.append(f"{json_line(line)}\n")
 
     def event(self, at: datetime, type: str, **fields: Any) -> None:
         self.record(at, "event_msg", {"type": type} | fields)
@@ -120,9 +124,9 @@ class Rollout:
         policy = {"approval_policy": "on-request", "sandbox_policy": {"type": "workspace-write"}}
         self.record(act.at, "turn_context", context | policy)
         self.prompt(act.at, act.prompt)
-        before = self.total
+        self.spent = Usage()
         for answer in act.answers:
-            self.answer(answer, before)
+            self.answer(answer)
         last, took = act.answers[-1].reply.text, (act.ended - act.at) // timedelta(milliseconds=1)
         self.event(act.ended, "task_complete", turn_id=self.turn, last_agent_message=last, duration_ms=took)
         self.ends.append((self.ordinal, self.total))
@@ -132,7 +136,7 @@ class Rollout:
         content = [{"type": "text", "text": text, "text_elements": []}]
         self.completed(at, {"type": "UserMessage", "id": self.chance.timed_uuid(at), "content": content})
 
-    def answer(self, answer: Answer, before: Usage) -> None:
+    def answer(self, answer: Answer) -> None:
         """What the model said, and its twin for the screen; the usage stands between calls and outputs."""
         if thought := answer.reply.thinks:
             id, summary = f"rs_{self.chance.hex(24)}", [{"type": "summary_text", "text": thought}]
@@ -144,18 +148,17 @@ class Rollout:
             self.item(answer.at, {"type": "message", "id": id, "role": "assistant", "content": content})
         for made in answer.calls:
             self.item(answer.at, tool(made.call) | {"call_id": f"call_{made.id}"})
-        self.count(answer, before)
+        self.count(answer)
         for made in answer.calls:
             self.result(made)
         info = {"total_token_usage": tokens(self.total), "last_token_usage": tokens(answer.usage)}
-        last = answer.ended
-        self.event(last, "token_count", info=info | {"model_context_window": WINDOW}, rate_limits=None)
+        self.event(answer.ended, "token_count", info=info | {"model_context_window": WINDOW}, rate_limits=None)
 
-    def count(self, answer: Answer, before: Usage) -> None:
+    def count(self, answer: Answer) -> None:
+        self.spent += answer.usage
         self.total += answer.usage
         ids = {"thread_id": self.thread, "turn_id": self.turn, "response_id": f"resp_{self.chance.hex(32)}"}
-        turn = Usage(*(now - then for now, then in zip(vars(self.total).values(), vars(before).values(), strict=True)))
-        counts = {"usage": answer.usage, "turn_token_usage": turn, "thread_token_usage": self.total}
+        counts = {"usage": answer.usage, "turn_token_usage": self.spent, "thread_token_usage": self.total}
         self.record(answer.at, "token_usage_record", ids | {name: tokens(used) for name, used in counts.items()})
 
     def result(self, made: Made) -> None:
@@ -186,7 +189,7 @@ class Rollout:
 def tool(call: Call) -> dict[str, Any]:
     match call:
         case Shell(command):
-            return {"type": "function_call", "name": "exec_command", "arguments": compact({"cmd": command})}
+            return {"type": "function_call", "name": "exec_command", "arguments": json_line({"cmd": command})}
         case Edit(path, old, new):
             removed = "".join(f"-{line}\n" for line in old.split("\n"))
             return patch(f"*** Update File: {path}\n@@\n{removed}", new)

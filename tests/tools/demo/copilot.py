@@ -113,8 +113,7 @@ class Log:
         self.event(answer.at, "assistant.message", **message, toolRequests=requests, **at, **thought)
         for made in answer.calls:
             self.run(made, turn)
-        ended = answer.ended
-        self.event(ended, "assistant.turn_end", turnId=turn)
+        self.event(answer.ended, "assistant.turn_end", turnId=turn)
 
     def count(self, answer: Answer, call: str, initiator: str) -> None:
         self.calls += 1

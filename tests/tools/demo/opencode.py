@@ -13,7 +13,6 @@ from demo.script import (
     Chance,
     Edit,
     Made,
-    Model,
     Shell,
     Story,
     Usage,
@@ -59,7 +58,6 @@ class Store:
         for act in performed:
             self.act(act)
         times = {"created": milliseconds(story.began), "updated": milliseconds(performed[-1].ended)}
-        edits = [made.call for act in performed for one in act.answers for made in one.calls if changes(made.call)]
         self.files[f"project/{story.commit}"] = {
             "id": story.commit,
             "worktree": story.cwd,
@@ -75,7 +73,7 @@ class Store:
             "directory": story.cwd,
             "title": story.title,
             "time": times,
-            "summary": {"additions": 5, "deletions": 1, "files": len(edits)},
+            "summary": summary([made.call for act in performed for one in act.answers for made in one.calls]),
         }
 
     def act(self, act: Act) -> None:
@@ -99,12 +97,11 @@ class Store:
         story = self.story
         cost, counts = usd(story.model, answer.usage)["total"], tokens(answer.usage)
         finish = "tool-calls" if answer.calls else "stop"
-        last = answer.ended
         id = self.message(
             answer.began,
             {
                 "role": "assistant",
-                "time": {"created": milliseconds(answer.began), "completed": milliseconds(last)},
+                "time": {"created": milliseconds(answer.began), "completed": milliseconds(answer.ended)},
                 "parentID": prompt,
                 "modelID": story.model.id,
                 "providerID": story.model.provider,
@@ -122,11 +119,18 @@ class Store:
         for made in answer.calls:
             name, state = tool(made, story.cwd)
             self.part(id, made.began, type="tool", callID=f"toolu_01{made.id[:22]}", tool=name, state=state)
-        self.part(id, last, type="step-finish", reason=finish, cost=cost, tokens=counts)
+        self.part(id, answer.ended, type="step-finish", reason=finish, cost=cost, tokens=counts)
 
 
-def changes(call: Call) -> bool:
-    return isinstance(call, Edit | Write)
+def summary(calls: list[Call]) -> dict[str, int]:
+    edits = [call for call in calls if isinstance(call, Edit)]
+    writes = [call for call in calls if isinstance(call, Write)]
+    added = [*(call.new for call in edits), *(call.text for call in writes)]
+    return {
+        "additions": sum(len(text.split("\n")) for text in added),
+        "deletions": sum(len(call.old.split("\n")) for call in edits),
+        "files": len({*(call.path for call in edits), *(call.path for call in writes)}),
+    }
 
 
 def span(began: datetime, ended: datetime) -> dict[str, int]:

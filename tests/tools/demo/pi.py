@@ -18,8 +18,8 @@ from demo.script import (
     Usage,
     Write,
     acts,
-    compact,
     iso,
+    json_line,
     json_lines,
     milliseconds,
     usd,
@@ -143,7 +143,7 @@ class Omp(Pi):
         story = self.story
         named = story.began + timedelta(seconds=11)
         slot = {"type": "title", "v": 1, "title": story.title, "source": "auto", "updatedAt": iso(named), "pad": ""}
-        slot["pad"] = " " * (SLOT - 1 - len(compact(slot)))
+        slot["pad"] = " " * (SLOT - 1 - len(json_line(slot)))
         self.entries.append(slot)
         self.entries.append(header(story, session) | {"title": story.title, "titleSource": "auto"})
         self.entry(story.began, "model_change", model=f"{story.model.provider}/{story.model.id}")

@@ -44,7 +44,6 @@ TOKENS_PER_SECOND = 70
 EXTRACT = 12
 """The stories show what matters of a tool's output; what the model had to read was so many times as long."""
 
-
 CONTINUED = re.compile(r"(?<=[^\n])\n *+(?![-|\n]|\d\. )")
 """Where prose goes on in the next line: not at a paragraph's end, nor before an item of a list or a row of a table."""
 
@@ -397,8 +396,8 @@ def iso(at: datetime) -> str:
 
 
 def json_lines(records: Iterable[dict[str, Any]]) -> str:
-    return "".join(f"{compact(record)}\n" for record in records)
+    return "".join(f"{json_line(record)}\n" for record in records)
 
 
-def compact(value: Any) -> str:
+def json_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
