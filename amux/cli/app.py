@@ -45,6 +45,9 @@ def versions() -> str:
 
 def install_completion(shell: Shell | None) -> None:
     if shell:
+        from amux.completion import install  # noqa: PLC0415
+        from amux.readers._base import Host  # noqa: PLC0415
+
         typer.echo(install(shell, Host.current()))
         raise typer.Exit
 

@@ -82,6 +82,7 @@ def exports(agent: str, ids: Sequence[str], directory: Path) -> Iterator[list[st
     """The commands that write where they were told to."""
     if "export" not in offered():
         return
+    directory.mkdir(exist_ok=True)
     for number, id in enumerate(ids):
         for format in ("json", "jsonl", "markdown", "html"):
             target = str(directory / f"{number}.{format}")

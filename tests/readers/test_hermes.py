@@ -838,7 +838,7 @@ def test_its_index_and_the_catalog_agree_on_recorded_sessions(corpus, tmp_path):
         case = corpus.open_case(path, tmp_path / path.name)
         case.listed()
         for asked in map(words, ASKED):
-            matched = {one.summary.session_id for one in case.manager.catalog.matches(asked, query, None)}
+            matched = {one.summary.session_id for one in case.manager.catalog.matches(asked, query, None)[0]}
             with READER("hermes", Host(case.home, case.env)) as reader:
                 assert set(reader.search(asked) or ()) == matched, asked
 

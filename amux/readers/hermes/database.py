@@ -4,7 +4,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from amux.errors import UnreadableSession
@@ -51,28 +50,29 @@ class Database:
         except ERRORS as error:
             self.damage = error
 
-    def scan(self, table: str, wanted: Sequence[str]) -> Iterator[Record]:
-        """Every row of a table with its `row_number`, by no index; a damaged page costs the rows on it alone."""
+    def scan(self, table: str, wanted: Sequence[str], condition: str = "", *values: Any) -> list[Record]:
+        """Every row of a table in the order they were written, by no index; a damaged page costs the rows on it alone."""
         known = self.known(table, wanted)
-        query = f"select rowid row_number, {known} from {table} not indexed where rowid >= ? order by rowid"
-        seen = set[int]()
+        query = f"select rowid row_number, {known} from {table} not indexed where rowid >= ? {condition} order by rowid"
+        found: dict[int, Record] = {}
         start, misses = 0, 0
         while known and misses < MISSES:
             try:
-                for row in rows(self.db, query, (start,)):
-                    number = row["row_number"]
+                for row in rows(self.db, query, (start, *values)):
+                    number = row.pop("row_number")
                     start, misses = max(start, number + 1), 0
-                    if number not in seen:  # a page can stand in the place of another
-                        seen.add(number)
-                        yield row
+                    # A page can stand in the place of another: of two rows with one number, that which it leads to counts.
+                    again = self.select(table, wanted, "where rowid = ?", number) if number in found else iter(())
+                    found[number] = next(again, row)
             except ERRORS as error:
                 self.damage = error
             else:
-                return
+                break
             # sqlite3 looks one row ahead: the last one before the damage comes only when it is asked for alone.
-            alone = list(self.select(table, wanted, "where rowid = ?", start)) if start not in seen else []
-            yield from ({**row, "row_number": start} for row in alone)
-            start, misses = start + 1, 0 if alone else misses + 1
+            for row in self.select(table, wanted, f"where rowid = ? {condition}", start, *values):
+                found.setdefault(start, row)
+            start, misses = start + 1, 0 if start in found else misses + 1
+        return [found[number] for number in sorted(found)]
 
     def known(self, table: str, wanted: Sequence[str]) -> str:
         return ", ".join(quoted(name) for name in wanted if name in self.columns[table])
@@ -113,7 +113,7 @@ class Database:
         if pages * size > WHOLE:
             return None
         found: dict[Any, list[Record]] = {}
-        for row in sorted(self.scan("messages", MESSAGE), key=itemgetter("row_number")):
+        for row in self.scan("messages", MESSAGE):
             found.setdefault(row.get("session_id"), []).append(row)
         return found
 
@@ -127,8 +127,7 @@ class Database:
         before, self.damage = self.damage, None
         found = list(self.select("messages", MESSAGE, "where session_id = ? order by rowid", id))
         if self.damage:
-            own = (row for row in self.scan("messages", MESSAGE) if row.get("session_id") == id)
-            found = sorted(own, key=itemgetter("row_number"))
+            found = self.scan("messages", MESSAGE, "and session_id = ?", id)
         self.damage = self.damage or before
         return found
 

@@ -17,7 +17,6 @@ logs/, tasks/.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -46,8 +45,10 @@ class OpenclawReader(Reader):
         if any(moved):
             return [self.host.expand(path) for path in moved if path]
         home = self.host.directory("OPENCLAW_HOME")
-        profiles = [Path(entry.path) for entry in entries(home) if PROFILE.fullmatch(entry.name) and entry.is_dir()]
-        return [*(home / name for name in NAMES), *profiles]
+        profile = self.host.env.get("OPENCLAW_PROFILE", "").strip()
+        named = [f".openclaw-{profile}"] if profile and PROFILE.fullmatch(f".openclaw-{profile}") else []
+        found = [entry.name for entry in entries(home) if PROFILE.fullmatch(entry.name) and entry.is_dir()]
+        return [home / name for name in dict.fromkeys((*NAMES, *named, *found))]
 
     @cached_property
     def installations(self) -> list[Installation]:
@@ -93,7 +94,7 @@ class OpenclawReader(Reader):
                 # An id that the user chose may be another session's in another installation.
                 key = ref.key if UUID.fullmatch(ref.key) else f"{installation.root} {ref.key}"
                 if key not in found or rank(found[key]) < rank(ref):
-                    found[key] = replace(ref, key=key)
+                    found[key] = ref._replace(key=key)
         yield from found.values()
 
     def refs_in(self, installation: Installation) -> Iterator[SessionRef]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from amux.readers._json import Record, text_at
-from amux.readers.openclaw import keys
+from amux.readers.openclaw import names
 
 TITLES = ("label", "displayName", "autoLabel", "subject", "room")
 CHANNELS = (
@@ -36,4 +36,4 @@ def title(entry: Record) -> str | None:
 def channel(entry: Record, key: str | None) -> str | None:
     """Where the session is talked to; None for one at the command line."""
     recorded = next((text for path in CHANNELS if (text := text_at(entry, *path))), None)
-    return recorded or (keys.channel(key) if key else None)
+    return recorded or (names.channel(key) if key else None)

@@ -11,12 +11,11 @@ from amux.model import Json, Session
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers._json import Record, int_at, text_at
 from amux.readers._sqlite import database_stamp
-from amux.readers.openclaw import about, events, keys, packed, transcript
+from amux.readers.openclaw import about, events, names, packed
 from amux.readers.openclaw.about import About
 from amux.readers.openclaw.events import STUB, Event
 from amux.readers.openclaw.store import Kin
 from amux.readers.openclaw.tables import NODES, WINDOWS, Tables
-from amux.readers.openclaw.transcript import Log
 
 ARCHIVE_NAME = re.compile(r"[0-9a-f]{64}\.jsonl\.zst")
 EVENT_BYTES = 1024
@@ -67,7 +66,7 @@ class Database(Tables):
         """Whether a session is a sub-agent's, and the session that started it."""
         window, node = self.rows(id)
         spawned = text_at(window, "spawned_by") or text_at(node, "spawned_by") or text_at(entry, "spawnedBy")
-        if not spawned and not keys.is_subagent(text_at(window, "session_key") or ""):
+        if not spawned and not names.is_subagent(text_at(window, "session_key") or ""):
             return False, None
         above = spawned or text_at(window, "parent_session_key") or text_at(node, "parent_session_key")
         found = kin(above, int_at(window, "created_at")) if above else None
@@ -113,13 +112,15 @@ class Database(Tables):
     # Reading
 
     def read(self, agent: str, ref: SessionRef, kin: Kin) -> Sequence[Session]:
+        from amux.readers.openclaw import transcript  # noqa: PLC0415 - a list of unchanged sessions does without
+
         id = self.id_of(ref)
         told = self.about(id, kin)
         found, active = self.events(id)
         header = next((event for _, event in found if event.get("type") == "session"), None)
         own = [(seq, event) for seq, event in found if event.get("type") != "session"]
         places = {seq: place for place, (seq, _) in enumerate(own)}
-        log = Log(
+        log = transcript.Log(
             header or {"id": id, "timestamp": self.windows.get(id, {}).get("created_at")},
             [event for _, event in own],
             told.earlier if told.earlier != id else None,

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from amux.model import Json, Session
 from amux.readers._base import SessionRef, entries, file_ref, stamp
 from amux.readers._json import Record, at, dict_at, document, int_at, list_at, text_at
-from amux.readers.openclaw import transcript
 from amux.readers.openclaw.about import About
 from amux.readers.openclaw.store import Kin
-from amux.readers.openclaw.transcript import Log
 
 SUFFIX = ".json"
 MESSAGES = ("messages", "entries", "events", "history")
@@ -60,13 +58,15 @@ class Documents:
                 yield ref
 
     def read(self, agent: str, ref: SessionRef, kin: Kin) -> Sequence[Session]:
+        from amux.readers.openclaw import transcript  # noqa: PLC0415 - few have such files
+
         found = document(ref.path)
         root = found if isinstance(found, dict) else {"messages": found}
         listed = next((list_at(root, name) for name in MESSAGES if list_at(root, name)), [])
         session_id = os.path.basename(ref.path).removesuffix(SUFFIX)
         created = next((root[name] for name in ("timestamp", "createdAt", "created_at") if root.get(name)), None)
         header = {"timestamp": created, "cwd": root.get("cwd"), "model": root.get("model")}
-        log = Log(header, [entry(one) for one in listed if isinstance(one, dict)])
+        log = transcript.Log(header, [entry(one) for one in listed if isinstance(one, dict)])
         channel = os.path.basename(os.path.dirname(ref.path))
         told = About(title=text_at(root, "title") or text_at(root, "name"), channel=channel)
         return transcript.sessions(agent, session_id, ref.path, log, told)

@@ -15,10 +15,10 @@ from amux.errors import UnreadableSession
 from amux.model import Json, Session
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers._json import Record, dict_at, document, int_at, records, text_at
-from amux.readers.openclaw import about, keys, transcript
+from amux.readers.openclaw import about
 from amux.readers.openclaw.about import About
+from amux.readers.openclaw.names import id_in, is_subagent
 from amux.readers.openclaw.store import Kin
-from amux.readers.openclaw.transcript import Log, id_in
 
 SUFFIX = ".jsonl"
 
@@ -64,7 +64,7 @@ class Folder:
         key = self.keys.get(id)
         entry = self.named[key] if key else {}
         spawned = text_at(entry, "spawnedBy")
-        subagent = bool(spawned or (key and keys.is_subagent(key)))
+        subagent = bool(spawned or (key and is_subagent(key)))
         above = (spawned or text_at(entry, "parentSessionKey")) if subagent else None
         parent = kin(above, int_at(entry, "createdAt") or int_at(entry, "sessionStartedAt")) if above else None
         return About(
@@ -91,9 +91,11 @@ class Folder:
                 yield SessionRef(f"{self.agent}/{id}", entry.path, f"{found[0]} {self.about(id, kin)}", found[1])
 
     def read(self, agent: str, ref: SessionRef, kin: Kin) -> Sequence[Session]:
+        from amux.readers.openclaw import transcript  # noqa: PLC0415 - a list of unchanged sessions does without
+
         id = id_in(os.path.basename(ref.path).removesuffix(SUFFIX))
         told = self.about(id, kin)
-        log = Log.of(records(ref.path))
+        log = transcript.Log.of(records(ref.path))
         log.earlier = told.earlier
         return transcript.sessions(agent, text_at(log.header, "id") or id, ref.path, log, told)
 

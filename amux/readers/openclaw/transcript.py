@@ -24,6 +24,7 @@ from amux.readers._pi import Conversation, Transcript, time_of
 from amux.readers.openclaw import typed
 from amux.readers.openclaw.about import About
 from amux.readers.openclaw.events import STUB
+from amux.readers.openclaw.names import id_in
 
 ACTIVE = frozenset(
     {"message", "thinking_level_change", "model_change", "compaction", "reset", "branch_summary"}
@@ -32,8 +33,6 @@ ACTIVE = frozenset(
 """Types of entries that move the branch's end; None is a bare message."""
 MARKER = re.compile(r"sqlite:[^:]+:([^:]+):.*", re.DOTALL)
 CHECKPOINT = re.compile(r"(.+)\.checkpoint\.[0-9a-f-]{36}\.jsonl")
-STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
-TOPIC = re.compile(r"(.+?)-topic-.+")
 MIRROR, INJECTED = "delivery-mirror", "gateway-injected"
 NOT_TYPED = ("inter_session", "internal_system")
 
@@ -95,14 +94,6 @@ def linked_id(recorded: str) -> str:
     name = re.split(r"[/\\]", recorded)[-1]
     checkpoint = CHECKPOINT.fullmatch(name)
     return id_in(checkpoint[1] if checkpoint else name.removesuffix(".jsonl"))
-
-
-def id_in(stem: str) -> str:
-    """The session id in the name of a file: a fork's has its time in front, one of a Telegram topic the topic behind."""
-    if stamped := STAMPED.fullmatch(stem):
-        return stamped[1]
-    topic = TOPIC.fullmatch(stem)
-    return topic[1] if topic else stem
 
 
 @dataclass

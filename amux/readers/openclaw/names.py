@@ -1,8 +1,15 @@
-"""Session keys: `agent:<agent>:<rest>`, where the rest says how people reach a session, or is any text of theirs."""
+"""What session keys and the names of files tell.
+
+A key is `agent:<agent>:<rest>`, where the rest says how people reach a session, or is any text of theirs.
+"""
+
+import re
 
 CHATS = frozenset({"channel", "direct", "dm", "group", "room", "thread", "topic"})
 OTHERS = frozenset({"acp", "cron", "explicit", "hook", "main", "subagent"})
 SUBAGENT = ":subagent:"
+STAMPED = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
+TOPIC = re.compile(r"(.+?)-topic-.+")
 
 
 def parts(key: str) -> list[str]:
@@ -19,3 +26,11 @@ def channel(key: str) -> str | None:
 
 def is_subagent(key: str) -> bool:
     return SUBAGENT in f":{key}"
+
+
+def id_in(stem: str) -> str:
+    """The session id in the name of a file: a fork's has its time in front, one of a Telegram topic the topic behind."""
+    if stamped := STAMPED.fullmatch(stem):
+        return stamped[1]
+    topic = TOPIC.fullmatch(stem)
+    return topic[1] if topic else stem
