@@ -39,7 +39,7 @@ def of_session(session: SessionSummary, forks: Sequence[SessionSummary]) -> Iter
 
 def around(session: SessionSummary, cwd: str) -> Iterator[str]:
     """What differs between the directory as it was and as it is."""
-    if not session.cwd:
+    if not session.cwd or not os.path.isabs(session.cwd):
         yield f"the session does not say where it ran; it goes on in {visible(cwd)}"
     branch = None if session.git_branch == "HEAD" else session.git_branch
     if not branch and not session.git_commit:

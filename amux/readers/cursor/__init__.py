@@ -22,25 +22,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b, md5
 from pathlib import Path, PurePath
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers import _base
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, stamp
-from amux.readers._json import Record
 from amux.readers._sqlite import database_stamp, reading
-from amux.readers.cursor import places, store, tables, transcript, workspace
+from amux.readers.cursor import places, tables, workspace
 from amux.readers.cursor.composer import Composers
 from amux.readers.cursor.conversation import Conversation
 from amux.readers.cursor.database import ERRORS, Database
 from amux.readers.cursor.places import Found
+from amux.readers.cursor.store import StoreFile
 from amux.readers.cursor.tables import FILE, Tables
-from amux.readers.cursor.workspace import STATE, Pane, workspaces
+from amux.readers.cursor.transcript import Transcript
+from amux.readers.cursor.workspace import STATE, Chats, workspaces
 
 Kind = TypeVar("Kind", bound=Database)
 GLOBAL = "globalStorage"
 SPOKEN = ("user", "assistant")
+
+
+class Source(Protocol):
+    """A file or database with sessions in it."""
+
+    def session(self, id: str, folder: str) -> Conversation | None: ...
+
+    def raw(self, id: str) -> Json: ...
 
 
 class CursorReader(Reader):
@@ -52,8 +61,8 @@ class CursorReader(Reader):
     def __init__(self, agent: str, host: Host) -> None:
         super().__init__(agent, host)
         self.databases: dict[str, Database] = {}
-        self.chats: dict[str, dict[str, tuple[Pane, Record]]] = {}
-        """The chats in the workspace's database that was read last."""
+        self.chats: Chats | None = None
+        """Those of the workspace that was read last."""
 
     def roots(self) -> Sequence[Path]:
         return [*self.homes(), *self.users()]
@@ -152,7 +161,7 @@ class CursorReader(Reader):
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         best = self.best(ref)
-        return self.records(best[0], session_id) if best else None
+        return self.source(best[0]).raw(session_id) if best else None
 
     def best(self, ref: SessionRef) -> tuple[str, Conversation] | None:
         """The first of the session's records in which something is said. Raises UnreadableSession when none can be read."""
@@ -162,7 +171,7 @@ class CursorReader(Reader):
         problem: UnreadableSession | None = None
         for path in (ref.path, *others):
             try:
-                told = self.told(path, ref.key, folder)
+                told = self.source(path).session(ref.key, folder)
             except UnreadableSession as error:
                 problem = problem or error
             except ERRORS as error:
@@ -174,36 +183,23 @@ class CursorReader(Reader):
             raise problem
         return None
 
-    def told(self, path: str, id: str, folder: str) -> Conversation | None:
+    def source(self, path: str) -> Source:
+        """What reads a file or database. Raises UnreadableSession or one of ERRORS."""
         match PurePath(path).parts[-2:]:
             case _, places.STORE:
-                return store.session(path, folder)
+                return StoreFile(path)
             case "globalStorage", workspace.STATE:
-                return self.database(path, Composers).session(id, folder)
+                return self.database(path, Composers)
             case _, workspace.STATE:
-                found = self.chats_in(path).get(id)
-                return workspace.session(*found, folder) if found else None
+                return self.chats_in(path)
             case "sessions", tables.FILE:
-                return self.database(path, Tables).session(id)
-        return transcript.session(path)
+                return self.database(path, Tables)
+        return Transcript(path)
 
-    def records(self, path: str, id: str) -> Json:
-        match PurePath(path).parts[-2:]:
-            case _, places.STORE:
-                return store.raw(path)
-            case "globalStorage", workspace.STATE:
-                return self.database(path, Composers).raw(id)
-            case _, workspace.STATE:
-                found = self.chats_in(path).get(id)
-                return found[1] if found else None
-            case "sessions", tables.FILE:
-                return self.database(path, Tables).raw(id)
-        return transcript.raw(path)
-
-    def chats_in(self, path: str) -> dict[str, tuple[Pane, Record]]:
-        if path not in self.chats:
-            self.chats = {path: workspace.chats(path)}
-        return self.chats[path]
+    def chats_in(self, path: str) -> Chats:
+        if self.chats is None or self.chats.path != path:
+            self.chats = Chats(path)
+        return self.chats
 
     def session(self, ref: SessionRef, path: str, told: Conversation) -> Session:
         parent = told.parent_id or ref.files[1] or None

@@ -103,13 +103,16 @@ class Composers(Database):
         if not listed:
             return inline(record)
         stored = {**dict_at(record, "conversationMap"), **self.bubbles(id)}
-        found = ((dict_at(stored, text_at(header, "bubbleId") or ""), header) for header in listed)
-        return [
-            {"type": at(header, "type"), "createdAt": at(header, "createdAt"), **one} for one, header in found if one
-        ]
+        found = ((header, dict_at(stored, text_at(header, "bubbleId") or "")) for header in listed)
+        return [{**bubble, **gaps(bubble, header)} for header, bubble in found if bubble]
 
     def raw(self, id: str) -> Json:
         return {"composer": without_secrets(self.record(id)), "bubbles": list(self.bubbles(id).values())}
+
+
+def gaps(bubble: Record, header: Any) -> Record:
+    """What a bubble does not say itself, but the list of bubbles does."""
+    return {name: at(header, name) for name in ("type", "createdAt") if bubble.get(name) is None}
 
 
 def inline(record: Record) -> list[Record]:

@@ -10,7 +10,8 @@ from amux.readers._sqlite import rows
 
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: the message of an error may quote bytes that are no text."""
-SECRET = "encryptionkey"
+DECRYPTING = "encryptionkey"
+"""How the names of keys end that decrypt what Cursor keeps elsewhere."""
 
 
 class Database:
@@ -21,14 +22,14 @@ class Database:
         self.db = db
         self.damage: Exception | None = None
 
-    def select(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
+    def select(self, query: str, *values: str | int) -> Iterator[tuple[Any, ...]]:
         """The rows that stand before any damage."""
         try:
             yield from self.db.execute(query, values)
         except ERRORS as error:
             self.damage = error
 
-    def rows(self, query: str, *values: str) -> Iterator[Record]:
+    def rows(self, query: str, *values: str | int) -> Iterator[Record]:
         """As select(), each row by the names of its columns."""
         try:
             yield from rows(self.db, query, values)
@@ -56,5 +57,5 @@ def plain(row: Record) -> Record:
 
 
 def without_secrets(record: Record) -> Record:
-    """A record without the keys that decrypt what Cursor keeps elsewhere."""
-    return {name: value for name, value in record.items() if not name.lower().endswith(SECRET)}
+    """A record that may be shown."""
+    return {name: value for name, value in record.items() if not name.lower().endswith(DECRYPTING)}

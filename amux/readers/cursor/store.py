@@ -122,26 +122,48 @@ class Store(Database):
         return Turn(prompt.strip(), tuple(responses(steps))) if prompt.strip() else None
 
 
-def session(path: str, folder: str) -> Conversation | None:
-    """The session of a database; `folder` is the directory that its place stands for, if that is known."""
-    with reading(path) as db:
-        store = Store(path, db)
-        if store.empty:
-            return None
-        meta = store.meta
-        latest = store.blob(text_at(meta, "latestRootBlobId") or "")
-        root = Root.of(latest)
-        records = list(store.records(root.messages)) if latest else store.every_record()
-        messages = paired(active(store, root) if latest else conversation.messages(records))
-        if not messages:
-            store.check()
-        return described(path, meta, messages, [*root.folders, *told_folders(records)], folder)
+class StoreFile:
+    """A database that holds one session, opened only while it is read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def session(self, id: str, folder: str) -> Conversation | None:
+        with reading(self.path) as db:
+            store = Store(self.path, db)
+            if store.empty:
+                return None
+            meta = store.meta
+            latest = store.blob(text_at(meta, "latestRootBlobId") or "")
+            root = Root.of(latest)
+            records = list(store.records(root.messages)) if latest else store.every_record()
+            messages = paired(active(store, root) if latest else conversation.messages(records))
+            if not messages:
+                store.check()
+            return described(self.path, meta, messages, [*root.folders, *told_folders(records)], folder)
+
+    def raw(self, id: str) -> Json:
+        """Every blob, abandoned ones too: JSON as it is, anything else as hexadecimal digits."""
+        with reading(self.path) as db:
+            store = Store(self.path, db)
+            if store.empty:
+                return None
+            blobs = [(name, as_bytes(data)) for name, data in store.select(EVERYTHING)]
+            return {
+                "meta": without_secrets(store.meta),
+                "sidecar": sidecar(self.path),
+                "blobs": [{"id": str(name), "data": decoded(data) or data.hex()} for name, data in blobs],
+            }
+
+
+def sidecar(path: str) -> Record:
+    return whole(path.removesuffix(STORE) + SIDECAR)
 
 
 def described(
     path: str, meta: Record, messages: Sequence[Message], folders: Sequence[str], folder: str
 ) -> Conversation:
-    beside = whole(path.removesuffix(STORE) + SIDECAR)
+    beside = sidecar(path)
     info = meta.get("subagentInfo")
     dated = any(message.timestamp for message in messages)
     return Conversation(
@@ -155,20 +177,6 @@ def described(
         subagent=isinstance(info, dict) or beside.get("isSubagent") is True,
         parent_id=text_at(info, "parentAgentId") or text_at(info, "rootParentAgentId"),
     )
-
-
-def raw(path: str) -> Json:
-    """Every blob, abandoned ones too: JSON as it is, anything else as hexadecimal digits. Keys for decryption stay out."""
-    with reading(path) as db:
-        store = Store(path, db)
-        if store.empty:
-            return None
-        blobs = [(id, as_bytes(data)) for id, data in store.select(EVERYTHING)]
-        return {
-            "meta": without_secrets(store.meta),
-            "sidecar": whole(path.removesuffix(STORE) + SIDECAR),
-            "blobs": [{"id": str(id), "data": found if (found := decoded(data)) else data.hex()} for id, data in blobs],
-        }
 
 
 # The active branch

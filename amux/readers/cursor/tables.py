@@ -61,17 +61,20 @@ class Tables(Database):
                 told = f"{sorted(row.items())} {count} {last}"
                 yield Found(str(row["id"]), Rank.TABLES, self.path, told, MESSAGE_BYTES * count)
 
-    def own_rows(self, condition: str = "", *values: str) -> Iterator[Record]:
+    def own_rows(self, condition: str = "", *values: str | int) -> Iterator[Record]:
         return self.rows(f"select {named(self.session_columns)} from sessions {condition}", *values)
 
-    def spoken_rows(self, id: str) -> Iterator[Record]:
-        where = f"where cast({self.message_columns['session']} as text) = ? order by rowid"
-        return self.rows(f"select {named(self.message_columns)} from messages {where}", id)
+    def own_row(self, id: str) -> Record:
+        return next(self.own_rows(f"where {self.session_columns['id']} in (?, ?)", *spellings(id)), {})
 
-    def session(self, id: str) -> Conversation | None:
+    def spoken_rows(self, id: str) -> Iterator[Record]:
+        where = f"where {self.message_columns['session']} in (?, ?) order by rowid"
+        return self.rows(f"select {named(self.message_columns)} from messages {where}", *spellings(id))
+
+    def session(self, id: str, folder: str) -> Conversation | None:
         if not self.known:
             return None
-        own = next(self.own_rows(f"where cast({self.session_columns['id']} as text) = ?", id), {})
+        own = self.own_row(id)
         spoken = [message for row in self.spoken_rows(id) for message in messages(row)]
         if not spoken:
             self.check()
@@ -87,8 +90,7 @@ class Tables(Database):
     def raw(self, id: str) -> Json:
         if not self.known:
             return None
-        own = self.own_rows(f"where cast({self.session_columns['id']} as text) = ?", id)
-        return {"session": [*map(plain, own)], "messages": [*map(plain, self.spoken_rows(id))]}
+        return {"session": plain(self.own_row(id)), "messages": [*map(plain, self.spoken_rows(id))]}
 
 
 def chosen(wanted: dict[str, tuple[str, ...]], known: frozenset[str]) -> dict[str, str]:
@@ -98,6 +100,11 @@ def chosen(wanted: dict[str, tuple[str, ...]], known: frozenset[str]) -> dict[st
 
 def named(chosen_columns: dict[str, str]) -> str:
     return ", ".join(f'"{column}" "{name}"' for name, column in chosen_columns.items())
+
+
+def spellings(id: str) -> tuple[str, str | int]:
+    """An id as it may be stored."""
+    return id, int(id) if id.isdecimal() and len(id) < 19 else id
 
 
 def messages(row: Record) -> Iterator[Message]:

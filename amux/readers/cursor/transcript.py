@@ -32,13 +32,16 @@ MARK = re.compile(r"\[(Thinking|Tool call|Tool result)\]\s*(.*)")
 ARGUMENT = re.compile(r"  (\w[\w-]*): ?(.*)")
 
 
-def session(path: str) -> Conversation:
-    found = text_messages(path) if path.endswith(".txt") else line_messages(path)
-    return Conversation(paired(found))
+class Transcript:
+    def __init__(self, path: str) -> None:
+        self.path = path
 
+    def session(self, id: str, folder: str) -> Conversation:
+        found = text_messages(self.path) if self.path.endswith(".txt") else line_messages(self.path)
+        return Conversation(paired(found))
 
-def raw(path: str) -> Json:
-    return text_of(path) if path.endswith(".txt") else list(records(path))
+    def raw(self, id: str) -> Json:
+        return text_of(self.path) if self.path.endswith(".txt") else list(records(self.path))
 
 
 def text_of(path: str) -> str:

@@ -11,12 +11,14 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from amux.model import Json
 from amux.readers._base import entries, stamp
 from amux.readers._json import Record, decoded, list_at, text_at
 from amux.readers._sqlite import columns, database_stamp, reading
 from amux.readers.cursor import bubbles, composer, conversation
 from amux.readers.cursor.conversation import Conversation, moment
-from amux.readers.cursor.database import as_bytes
+from amux.readers.cursor.database import as_bytes, without_secrets
 from amux.readers.cursor.places import Found, Rank, whole
 from amux.readers.cursor.uris import folder_of, local_path
 
@@ -125,10 +127,19 @@ def paths(pane: Pane) -> dict[str, str]:
 # Reading
 
 
-def chats(path: str) -> dict[str, tuple[Pane, Record]]:
-    """Every chat that a workspace's database holds, by id. Raises UnreadableSession."""
-    with reading(path) as db:
-        return dict(chats_in(db)) if columns(db, "ItemTable") >= {"key", "value"} else {}
+class Chats:
+    """Every chat that a workspace's own database holds, by id. Raises UnreadableSession."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with reading(path) as db:
+            self.found = dict(chats_in(db)) if columns(db, "ItemTable") >= {"key", "value"} else {}
+
+    def session(self, id: str, folder: str) -> Conversation | None:
+        return session(*self.found[id], folder) if id in self.found else None
+
+    def raw(self, id: str) -> Json:
+        return without_secrets(self.found[id][1]) if id in self.found else None
 
 
 def chats_in(db: sqlite3.Connection) -> Iterator[tuple[str, tuple[Pane, Record]]]:
