@@ -19,7 +19,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-.PHONY: install demo test lint types check bench soak snapshots prices completions
+.PHONY: install demo test lint types check bench soak snapshots prices completions sample readme
 install: .venv/installed  ## make .venv and install amux into it
 
 demo: .venv/installed  ## show amux on the sample sessions that come with it
@@ -53,3 +53,9 @@ prices: .venv/tested  ## make amux/prices.json from the installed genai-prices
 
 completions: .venv/tested  ## write the shells' completions from the command line itself
 	$(BIN)/python tests/tools/make_completions.py
+
+sample: .venv/tested  ## write the sample sessions of --demo
+	$(BIN)/python tests/tools/make_demo.py
+
+readme: .venv/tested  ## run the README's commands and put their output and the picture into it
+	$(BIN)/python tests/tools/make_readme.py

@@ -86,14 +86,14 @@ def place(kinds: Sequence[str], arguments: Sequence[str]) -> tuple[str, str | No
 def candidates(asked: Question) -> Iterator[Candidate]:
     match asked.kind:
         case "agents":
-            yield from agents(asked.prefix)
+            yield from agents(asked)
         case "models" | "tags":
             yield from counted(asked)
         case "ids":
             yield from latest(asked.prefix)
             yield from ids(asked)
         case "sessions":
-            yield from agents(asked.prefix)
+            yield from agents(asked)
             yield from latest(asked.prefix)
             # All ids at once would bury the agents; a word that can only be an id is completed as one.
             if ":" in asked.prefix or len(asked.prefix) >= SHORTEST_PREFIX:
@@ -105,10 +105,13 @@ def typeable(value: str) -> bool:
     return value == visible(value) and not value.startswith("-") and not {"\n", "\t"} & set(value)
 
 
-def agents(prefix: str) -> Iterator[Candidate]:
+def agents(asked: Question) -> Iterator[Candidate]:
+    counts: dict[str, int] = {}
+    with suppress(sqlite3.Error, OSError):  # without a catalog there are agents all the same
+        counts.update(rows(asked.host, readers.names(), COUNTS["agents"]))
     for name in readers.names():
-        if name.startswith(prefix):
-            yield name, readers.reader_class(name).title
+        if name.startswith(asked.prefix):
+            yield name, sessions(counts[name]) if name in counts else ""
 
 
 def latest(prefix: str) -> Iterator[Candidate]:
@@ -132,6 +135,10 @@ SESSIONS = """
     where s.scope in ({scopes}) and s.kind = 'main' order by s.updated_at desc, s.id
 """
 COUNTS = {
+    "agents": """
+        select sc.agent, count(*) from session s join scope sc on sc.no = s.scope
+        where s.scope in ({scopes}) and s.kind = 'main' group by sc.agent
+    """,
     "models": """
         select value, count(*) from session, json_each(models) where scope in ({scopes}) and kind = 'main' group by value
     """,
@@ -143,7 +150,11 @@ def counted(asked: Question) -> Iterator[Candidate]:
     """Models or tags, each with how many sessions have it."""
     for value, count in rows(asked.host, readers.names(), COUNTS[asked.kind]):
         if value.startswith(asked.prefix):
-            yield value, "1 session" if count == 1 else f"{count:,} sessions"
+            yield value, sessions(count)
+
+
+def sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count:,} sessions"
 
 
 def rows(host: Host, agents: Iterable[str], select: str) -> list[tuple[Any, ...]]:

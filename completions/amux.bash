@@ -57,6 +57,7 @@ _amux_known() { # sets what may follow a command
         ;;
     'sessions tag')
         options="$everywhere --remove --json"
+        argument='@sessions,tags+'
         ;;
     esac
 }

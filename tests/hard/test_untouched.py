@@ -28,7 +28,9 @@ NAMED = re.compile(r'(?:<(?P<base>[^>]*)>, )?"(?P<name>(?:[^"\\]|\\.)*)"|\d<(?P<
 DRIVER = """
 import json, os, sys
 from amux.cli import arranged, run
-for argv in json.load(sys.stdin):
+for environment, argv in json.load(sys.stdin):
+    os.environ.clear()
+    os.environ.update(environment)
     try:
         status = run(arranged(argv))
     except SystemExit as end:
@@ -69,18 +71,20 @@ def paths(arguments: str) -> Iterator[str]:
 
 
 @needs_strace
-def test_every_command_leaves_every_home_alone(case, tmp_path):
-    if not law.has_reader(case.agent):
-        pytest.skip(f"no reader for {case.agent}")
-    where = place(case, tmp_path / "own")
-    ids = [one["sessionId"] for one in where.listed(case.agent, "--subagents", "--limit", "0")]
-    commands = every(case.agent, ids if law.SOAK else ids[:2], where.own / "exports")
-    calls = traced(
-        [sys.executable, "-c", DRIVER], tmp_path / "log", input=json.dumps(commands), env=where.environment, cwd=where.own
-    )
+@pytest.mark.parametrize("agent", law.agents())
+def test_every_command_leaves_every_home_alone(corpus, tmp_path, agent):
+    homes = tmp_path / "homes"
+    jobs = []
+    for scenario in corpus.scenarios(agent):
+        case = corpus.open_case(scenario, homes / scenario.name)
+        where = place(case, tmp_path / "own" / scenario.name)
+        ids = list(case.listed(subagents=True))
+        commands = every(agent, ids if law.SOAK else ids[:2], where.own / "exports")
+        jobs += [(where.environment, argv) for argv in commands]
+    calls = traced([sys.executable, "-c", DRIVER], tmp_path / "log", input=json.dumps(jobs), cwd=tmp_path / "own")
 
-    assert any(str(case.home) in line for line in calls)
-    assert offences(calls, case.home) == []
+    assert any(str(homes) in line for line in calls)
+    assert offences(calls, homes) == []
 
 
 @needs_strace

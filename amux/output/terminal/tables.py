@@ -76,15 +76,17 @@ def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
 
 
 def snippet_line(card: Card, columns: int) -> Text:
+    """The words in their line, as much of it as fits, with … where something is missing."""
     source = Text(f"{MARGIN * 2}{card.source}  ", style="dim")
     room = columns - source.cell_len - len(card.matches) + 2
     first = card.marks[0][0] if card.marks else 0
     start = max(0, min(first - room // 3, len(card.snippet) - room))
-    text = Text(visible(card.snippet[start : start + room]), style="default")
+    text = Text(visible(card.snippet), style="default")
     for begin, end in card.marks:
-        text.stylize("bold yellow", max(begin - start, 0), max(end - start, 0))
-    text.truncate(room, overflow="ellipsis", pad=True)
-    return source + text + Text(f"  {card.matches}", style="dim")
+        text.stylize("bold yellow", begin, end)
+    shown = Text("…", style="dim") + text[start + 1 :] if start else text
+    shown.truncate(room, overflow="ellipsis", pad=True)
+    return source + shown + Text(f"  {card.matches}", style="dim")
 
 
 def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:

@@ -117,9 +117,9 @@ def drawn(message: Message, style: Style, answered: dict[str, Message]) -> Itera
 
 
 def prompt(message: Message) -> RenderableType:
-    line = Table.grid(expand=True)
+    line = Table.grid(expand=True, padding=(0, 2))
     line.add_column(ratio=1)
-    line.add_column(justify="right")
+    line.add_column(justify="right", no_wrap=True)
     typed = Text("❯ ", style="bold cyan") + Text(visible(message.content), style="bold")
     for one in message.attachments:
         typed += Text(f"\n{attachment(one)}", style="dim")

@@ -20,7 +20,7 @@ No sessions: `~/.cursor/ai-tracking`, `prompt_history.json`, `agent-cli-state.js
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from hashlib import blake2b, md5
+from hashlib import blake2b
 from pathlib import Path, PurePath
 from typing import Protocol, TypeVar, cast
 
@@ -32,7 +32,7 @@ from amux.readers._sqlite import database_stamp, reading
 from amux.readers.cursor import places, tables, workspace
 from amux.readers.cursor.composer import Composers
 from amux.readers.cursor.conversation import Conversation
-from amux.readers.cursor.database import ERRORS, Database
+from amux.readers.cursor.database import Database, readable
 from amux.readers.cursor.places import Found
 from amux.readers.cursor.store import StoreFile
 from amux.readers.cursor.tables import FILE, Tables
@@ -118,16 +118,15 @@ class CursorReader(Reader):
         folders: dict[str, str] = {}
         for user in map(str, self.users()):
             yield from self.found_in_ide(user, folders, broken)
-        hashed = {
-            md5(path.encode("utf-8", "replace"), usedforsecurity=False).hexdigest(): path for path in folders.values()
-        }
+        hashed = {places.bucket(path): path for path in folders.values()}
         for home in map(str, self.homes()):
             yield from places.stores(home, hashed)
             yield from places.transcripts(home)
         for path in self.tables():
             with noting(path, broken):
-                yield from self.database(path, Tables).listed()
-                self.database(path, Tables).check()
+                sessions = self.database(path, Tables)
+                yield from sessions.listed()
+                sessions.check()
 
     def found_in_ide(self, user: str, folders: dict[str, str], broken: list[SessionRef]) -> Iterator[Found]:
         """The chats of one installation; `folders` is given the folder of each of its workspaces."""
@@ -146,7 +145,7 @@ class CursorReader(Reader):
                 composers.check()
 
     def database(self, path: str, kind: type[Kind]) -> Kind:
-        """A database of many sessions, opened once. Raises UnreadableSession or one of ERRORS."""
+        """A database of many sessions, opened once. Raises UnreadableSession or sqlite3.Error."""
         if path not in self.databases:
             self.databases[path] = kind(path, self.opened.enter_context(reading(path)))
         found = self.databases[path]
@@ -161,7 +160,8 @@ class CursorReader(Reader):
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         best = self.best(ref)
-        return self.source(best[0]).raw(session_id) if best else None
+        with readable(ref.path):
+            return self.source(best[0]).raw(session_id) if best else None
 
     def best(self, ref: SessionRef) -> tuple[str, Conversation] | None:
         """The first of the session's records in which something is said. Raises UnreadableSession when none can be read."""
@@ -171,20 +171,19 @@ class CursorReader(Reader):
         problem: UnreadableSession | None = None
         for path in (ref.path, *others):
             try:
-                told = self.source(path).session(ref.key, folder)
+                with readable(path):
+                    told = self.source(path).session(ref.key, folder)
             except UnreadableSession as error:
                 problem = problem or error
-            except ERRORS as error:
-                problem = problem or UnreadableSession(path, str(error))
-            else:
-                if told and any(message.role in SPOKEN for message in told.messages):
-                    return path, told
+                continue
+            if told and any(message.role in SPOKEN for message in told.messages):
+                return path, told
         if problem:
             raise problem
         return None
 
     def source(self, path: str) -> Source:
-        """What reads a file or database. Raises UnreadableSession or one of ERRORS."""
+        """What reads a file or database. Raises UnreadableSession or sqlite3.Error."""
         match PurePath(path).parts[-2:]:
             case _, places.STORE:
                 return StoreFile(path)
@@ -202,7 +201,7 @@ class CursorReader(Reader):
         return self.chats
 
     def session(self, ref: SessionRef, path: str, told: Conversation) -> Session:
-        parent = told.parent_id or ref.files[1] or None
+        parent = told.parent_id or ref.files[1]
         within = path == ref.path
         return _base.session(
             self.agent,
@@ -218,7 +217,7 @@ class CursorReader(Reader):
             mode=told.mode,
             archived=told.archived,
             kind="subagent" if told.subagent or parent else "main",
-            parent_id=parent,
+            parent_id=parent or None,
             began=told.created_at,
             usage_recorded=False,
         )
@@ -234,11 +233,10 @@ class CursorReader(Reader):
 def noting(path: str, broken: list[SessionRef]) -> Iterator[None]:
     """Note a database that cannot be read to its end."""
     try:
-        yield
+        with readable(path):
+            yield
     except UnreadableSession as error:
         broken.append(broken_ref(error))
-    except ERRORS as error:
-        broken.append(broken_ref(UnreadableSession(path, str(error))))
 
 
 READER = CursorReader

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from amux.errors import UnreadableSession
@@ -12,6 +13,15 @@ ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: the message of an error may quote bytes that are no text."""
 DECRYPTING = "encryptionkey"
 """How the names of keys end that decrypt what Cursor keeps elsewhere."""
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Whatever is wrong with a database inside the block becomes UnreadableSession."""
+    try:
+        yield
+    except ERRORS as error:
+        raise UnreadableSession(path, str(error)) from error
 
 
 class Database:

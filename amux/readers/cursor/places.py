@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import md5
 from typing import Any
 
 from amux.errors import UnreadableSession
@@ -80,6 +81,11 @@ def stores(home: str, folders: Mapping[str, str]) -> Iterator[Found]:
                 beside = stamp(f"{entry.path}/{SIDECAR}")
                 fingerprint = f"{database_stamp(path)} {beside[0] if beside else ''}"
                 yield Found(entry.name, Rank.STORE, path, fingerprint, size, folder)
+
+
+def bucket(folder: str) -> str:
+    """The name under which the CLI keeps the chats of a directory."""
+    return md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 def wal_size(path: str) -> int:

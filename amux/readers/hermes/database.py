@@ -28,6 +28,7 @@ USAGE = ("session_id", *usage.ROUTE, *usage.COUNTERS, *PAID, "last_seen")
 CWD = re.compile(r"^Current working directory: (.+)$", re.MULTILINE)
 """In the system prompt, which up to 0.15 alone tells the directory."""
 WHOLE = 16 * 2**20
+LAST = 2**63 - 1
 MISSES = 1000
 """More rows than a page holds: so many cannot be read one after the other only where nothing follows."""
 TABLES = ("sessions", "messages", "session_model_usage", "system_prompts")
@@ -56,7 +57,7 @@ class Database:
         query = f"select rowid row_number, {known} from {table} not indexed where rowid >= ? {condition} order by rowid"
         found: dict[int, Record] = {}
         start, misses = 0, 0
-        while known and misses < MISSES:
+        while known and misses < MISSES and start <= LAST:
             try:
                 for row in rows(self.db, query, (start, *values)):
                     number = row.pop("row_number")

@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 from amux.errors import UnreadableSession
@@ -29,7 +30,7 @@ from amux.readers.openclaw.store import Kin, Store
 
 NAMES = (".openclaw", ".clawdbot", ".moltbot")
 PROFILE = re.compile(r"\.openclaw-([A-Za-z0-9][A-Za-z0-9_-]{0,63})")
-UUID = re.compile(r".*/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class OpenclawReader(Reader):
@@ -67,8 +68,9 @@ class OpenclawReader(Reader):
 
     def state(self) -> str | None:
         settings = (stamp(root / name) for root in self.roots() for name in CONFIGURATIONS)
-        found = [one[0] for one in settings if one]
-        return "\n".join([*found, *(store.state() for one in self.installations for store in one.stores)])
+        states = (store.state() for installation in self.installations for store in installation.stores)
+        found = "\n".join([*(one[0] for one in settings if one), *states])
+        return blake2b(found.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
     def kin(self, installation: Installation) -> Kin:
         def session_of(key: str, when: int | None) -> str | None:
@@ -91,8 +93,9 @@ class OpenclawReader(Reader):
         found: dict[str, SessionRef] = {}
         for installation in self.installations:
             for ref in self.refs_in(installation):
-                # An id that the user chose may be another session's in another installation.
-                key = ref.key if UUID.fullmatch(ref.key) else f"{installation.root} {ref.key}"
+                # An id that the user chose may be another session's elsewhere.
+                id = ref.key.partition("/")[2]
+                key = id if UUID.fullmatch(id) else f"{installation.root} {ref.key}"
                 if key not in found or rank(found[key]) < rank(ref):
                     found[key] = ref._replace(key=key)
         yield from found.values()

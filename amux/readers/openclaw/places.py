@@ -46,7 +46,7 @@ def stores(host: Host, root: str, opened: ExitStack) -> Iterator[Store]:
     for agent, directory in moved_agents(settings):
         yield Database(agent, os.path.join(host.expand(directory), DATABASE), opened)
     for agent, index in moved:
-        yield from (Database(agent or owner, path, opened) for owner, path in databases_beside(index))
+        yield from (Database(owner or agent, path, opened) for owner, path in databases_beside(index))
     for agent in sorted(found):
         directory = os.path.join(root, "agents", agent, "sessions")
         yield Folder(agent, directory, os.path.join(directory, INDEX))
@@ -78,23 +78,23 @@ def moved_agents(settings: Json) -> Iterator[tuple[str, str]]:
 
 
 def moved_stores(host: Host, settings: Json, found: set[str]) -> list[tuple[str, str]]:
-    """Agent and index of each store that was moved; one for all agents belongs to none."""
+    """Agent and index of each store that was moved; one for all agents counts as the main agent's."""
     named = text_at(settings, "session", "store")
     if not named or "\0" in named:
         return []
     if PLACEHOLDER not in named:
-        return [("", str(host.expand(named)))]
+        return [("main", str(host.expand(named)))]
     return [(agent, str(host.expand(named.replace(PLACEHOLDER, agent)))) for agent in sorted({*found, "main"})]
 
 
-def databases_beside(index: str) -> Iterator[tuple[str, str]]:
-    """The databases that take the place of an index, each with its agent: a second agent's has its id in the name."""
+def databases_beside(index: str) -> Iterator[tuple[str | None, str]]:
+    """The databases that take the place of an index, each with its agent where its name tells: a second agent's does."""
     directory, name = os.path.split(index)
     base = "openclaw-agent" if name == INDEX else os.path.splitext(name)[0]
     pattern = re.compile(rf"{re.escape(base)}(?:\.([a-z0-9][a-z0-9_-]*))?(?:\.\d+)?\.sqlite")
     for entry in entries(directory):
         if database := pattern.fullmatch(entry.name):
-            yield database[1] or "main", entry.path
+            yield database[1], entry.path
 
 
 def configuration(root: str) -> Json:

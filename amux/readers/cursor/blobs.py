@@ -1,0 +1,171 @@
+"""The CLI's store.db: blobs named by the SHA-256 of their bytes, and in `meta` the name of the latest root.
+
+Nothing is ever taken out: old roots stay, and with them turns that were rewound. A root is a Protocol Buffers message: field
+1 lists the JSON messages that the model sees, 6 is a summary, 8 a blob for each turn, 9 the working directories; 5 counts the
+tokens of the current context, not what was used. What other fields mean changed between builds.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from amux.model import Message
+from amux.readers._json import Record, decoded, text_at
+from amux.readers._sqlite import columns
+from amux.readers.cursor import conversation, wire
+from amux.readers.cursor.database import Database, as_bytes
+from amux.readers.cursor.uris import local_path
+
+META = "select value from meta order by key <> '0'"
+BLOB = "select data from blobs where id = ?"
+EVERYTHING = "select id, data from blobs order by rowid"
+ROOTS = "select data from blobs where substr(data, 1, 2) = x'0A20' order by rowid desc"
+"""Whatever begins with an id in field 1: every root, the latest first."""
+UUID_LENGTH = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    messages: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    summary: str = ""
+    folders: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, data: bytes) -> "Root":
+        uris = (value.decode("utf-8", "replace") for number, value in wire.fields(data) if number == 9)
+        return cls(
+            tuple(wire.ids(data, 1)),
+            tuple(wire.ids(data, 8)),
+            next(iter(wire.ids(data, 6)), ""),
+            tuple(path for uri in uris if (path := local_path(uri))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn as its own blob tells it: what was typed, and the texts of its steps."""
+
+    prompt: str
+    steps: tuple[Message, ...]
+
+
+class Store(Database):
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        super().__init__(path, db)
+        self.empty = not (columns(db, "blobs") >= {"id", "data"} and columns(db, "meta") >= {"key", "value"})
+        self.record = cache(self.read_record)
+        self.prompt = cache(self.read_prompt)
+
+    @property
+    def meta(self) -> Record:
+        """What is told of the session: JSON, mostly spelled in hexadecimal digits."""
+        for (value,) in self.select(META):
+            found = decoded(unhexed(value))
+            if isinstance(found, dict):
+                return found
+        return {}
+
+    def blob(self, id: str) -> bytes:
+        """The bytes of a blob; none when it is missing."""
+        return next((as_bytes(data) for (data,) in self.select(BLOB, id)), b"")
+
+    def read_record(self, id: str) -> Record:
+        return record(self.blob(id)) or {}
+
+    def read_prompt(self, id: str) -> str:
+        """What was typed in a message; empty when nothing was."""
+        return next((one.content.strip() for one in conversation.messages([self.record(id)]) if one.role == "user"), "")
+
+    def records(self, ids: Iterable[str]) -> Iterator[Record]:
+        return map(self.record, ids)
+
+    def prompts(self, root: Root) -> list[str]:
+        return [text for id in root.messages if (text := self.prompt(id))]
+
+    def is_summed_up(self, root: Root) -> bool:
+        return any(map(conversation.is_summary, self.records(root.messages)))
+
+    def summary(self, root: Root) -> str:
+        return wire.text(self.blob(root.summary), 1)
+
+    def every_record(self) -> list[Record]:
+        """Without a root: every message there is, rewound ones too."""
+        found = (decoded(as_bytes(data)) for _, data in self.select(EVERYTHING))
+        return [one for one in found if isinstance(one, dict) and text_at(one, "role")]
+
+    def roots(self) -> Iterator[Root]:
+        return (Root.of(as_bytes(data)) for (data,) in self.select(ROOTS))
+
+    # Turns
+
+    def turns(self, root: Root) -> list[Turn]:
+        """The turns of a root in which something was typed: commands for the shell are none."""
+        found = (self.turn(id) for id in root.turns)
+        return [turn for turn in found if turn]
+
+    def turn(self, id: str) -> Turn | None:
+        agent = next((value for number, value in wire.fields(self.blob(id)) if number == 1), b"")
+        prompt = next((wire.text(self.blob(id), 1) for id in wire.ids(agent, 1)), "")
+        steps = [step(self.blob(id)) for id in wire.ids(agent, 2)]
+        return Turn(prompt.strip(), tuple(responses(steps))) if prompt.strip() else None
+
+
+def unhexed(value: Any) -> bytes:
+    plain = as_bytes(value)
+    try:
+        return bytes.fromhex(plain.decode("ascii"))
+    except ValueError:
+        return plain
+
+
+def record(data: bytes) -> Record | None:
+    """The message in a blob: JSON, JSON inside something else, or as the first builds kept a prompt: a text and a UUID."""
+    found = decoded(data) if data[:1] == b"{" else None
+    if isinstance(found, dict):
+        return found
+    start = data.find(b'{"')
+    if start >= 0 and isinstance(inside := first_value(data[start:].decode("utf-8", "replace")), dict):
+        return inside
+    if len(wire.text(data, 2)) == UUID_LENGTH and (text := wire.text(data, 1)):
+        return {"role": "user", "content": text}
+    return None
+
+
+def first_value(text: str) -> Any:
+    """The JSON value a text begins with, whatever follows it."""
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def step(data: bytes) -> Message | None:
+    """What the model said or thought in a step of a turn; of a tool only its call's own fields are there."""
+    for number, value in wire.fields(data):
+        text = wire.text(value, 1)
+        if number == 1 and text:
+            return Message("assistant", text)
+        if number == 3 and text:
+            return Message("assistant", thinking=text)
+    return None
+
+
+def responses(steps: Iterable[Message | None]) -> Iterator[Message]:
+    """The steps of a turn, what was thought together with what was said after it."""
+    thought: Message | None = None
+    for one in steps:
+        if thought and one and not one.thinking:
+            yield replace(one, thinking=thought.thinking)
+            thought = None
+            continue
+        if thought:
+            yield thought
+        thought = one if one and one.thinking else None
+        if one and not one.thinking:
+            yield one
+    if thought:
+        yield thought
