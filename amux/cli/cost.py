@@ -8,7 +8,7 @@ import typer
 
 from amux.cli import options
 from amux.errors import InvalidValue
-from amux.output import emit, grids
+from amux.output import emit, grids, note
 from amux.query import GROUPS, IN_TIME, Query, moment
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def report(
         return grids.costs(of, groups, timezone or "local time")
 
     emit(found, as_json=json, view=grids.cost_csv if csv else grids.chart if chart else table)
+    if limit and (rows := found.breakdowns) is not None and len(rows) == limit:
+        note(f"amux: the first {limit} rows (--limit 0 for all); the total is of all")
     options.note_skipped(sessions)
 
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -31,23 +31,25 @@ def offered() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A home to run amux in, and where its own files may be: outside."""
+    """A home to run amux on. Its own files are in `own`, outside; where the home's store is found by `env`, it is HOME too."""
 
     home: Path
     own: Path
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(MOVING)}
-        mine = {f"XDG_{kind}_HOME": str(self.own / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
-        # What moves a store comes last: a scenario may need the very variables that move amux's own files.
-        return {**kept, "HOME": str(self.home), "TZ": "UTC", "AMUX_CACHE_DIR": str(self.own / "cache"), **mine, **self.env}
+        home = self.home if self.env else self.own
+        return {**kept, "HOME": str(home), "TZ": "UTC", "AMUX_CACHE_DIR": str(self.own / "cache"), **self.env}
+
+    def command(self, *arguments: str) -> list[str]:
+        return [*arguments] if self.env else ["--home", str(self.home), *arguments]
 
     def run(self, *arguments: str, check: bool = True, prefix: Sequence[str] = (), **options):
         """Run amux; `prefix` is a program that runs it."""
         options = {"env": self.environment, "cwd": self.own, "capture_output": True, "text": True, **options}
-        return subprocess.run([*prefix, AMUX, *arguments], check=check, **options)
+        return subprocess.run([*prefix, AMUX, *self.command(*arguments)], check=check, **options)
 
     def listed(self, *arguments: str) -> list[dict]:
         return json.loads(self.run("sessions", "list", *arguments, "--json").stdout)
@@ -70,7 +72,7 @@ def questions(agent: str, ids: Sequence[str]) -> Iterator[list[str]]:
     yield ["agents", "--json"]
     for id in ids:
         for options in ([], ["--format", "json", "--raw"], ["--format", "jsonl"], ["--tools", "full", "--thinking"]):
-            yield [*sessions, "show", agent, *options, "--", id]
+            yield [*sessions, "show", agent, id, *options]
     if "diff" in offered() and len(ids) > 1:
         yield [*sessions, "diff", f"{agent}:{ids[0]}", f"{agent}:{ids[1]}", "--json"]
     for name in ("resume", "fork"):

@@ -181,6 +181,8 @@ def value_changed(content: bytes, dice: Random) -> Damage | None:
         return None
     chosen = dice.choice(values)
     name, instead = dice.choice(sorted(VALUES.items()))
+    if instead == b"null" and b"parent" in chosen.key.lower():
+        return None  # that is no damage: a record without a parent begins a conversation anew
     about = f"{chosen.key.decode('utf-8', 'replace')!r} at {chosen.start} is {name}"
     return spliced(about, content, chosen.start, chosen.end, instead)
 

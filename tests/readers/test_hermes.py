@@ -573,6 +573,25 @@ def test_files_count_where_the_database_does_not_know_them(state, home):
     assert read(home, "old").messages[1].thinking == "hm"
 
 
+def test_a_torn_file_is_read_up_to_the_tear(state, home):
+    said = [
+        {"role": "user", "content": "One"},
+        {"role": "assistant", "content": "Two"},
+        {"role": "user", "content": "Three"},
+    ]
+    whole = json.dumps(
+        {"session_id": "old", "model": "m", "system_prompt": '"messages": [{}]', "messages": said}, indent=2
+    )
+    (home / "sessions").mkdir()
+    (home / "sessions" / "session_old.json").write_text(whole[: whole.index("Three")])
+    (home / "sessions" / "session_nothing.json").write_text(whole[:30])
+    asked = manager(home)
+
+    assert spoken(asked.get("hermes", "old")) == [("user", "One"), ("assistant", "Two")]
+    assert asked.list(Query(agents=("hermes",)))[0].model == "m"
+    assert [Path(one.path).name for one in asked.skipped] == ["session_nothing.json"]
+
+
 def test_a_time_without_a_zone_is_local(state, home, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

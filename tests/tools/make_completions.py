@@ -234,9 +234,9 @@ _amux_value() { # sets what the value of an option may be; fails where it takes 
 }
 
 _amux_offer() { # puts what begins as typed into COMPREPLY
-    local -a found=()
+    local -a found=() said=()
     case $1 in
-    '') ;;
+    '') return ;;
     @file) compopt -o default 2>/dev/null ;;
     @directory) compopt -o dirnames 2>/dev/null ;;
     @*) _amux_ask "${1#@}" ;;
@@ -247,32 +247,38 @@ _amux_offer() { # puts what begins as typed into COMPREPLY
         done
         ;;
     esac
-    [[ ${found[*]} ]] && _amux_reply
+    found=("${found[@]/#/$before}")
+    COMPREPLY=("${found[@]#"$unseen"}")
+    _amux_describe
 }
 
-_amux_ask() { # lines of value, tab, description: split at their ends, otherwise taken as they are
+# What amux knows: lines of value, tab, description, which are split at their ends and otherwise taken as they are.
+_amux_ask() {
     [[ $typed == *[\"\'\\\`\$]* ]] && return
-    local IFS=$'\n' globbing=''
+    local IFS=$'\n' globbing='' i
     [[ $- == *f* ]] || globbing=1
     set -f
     found=($(command amux --complete "${where[@]}" "$1" "${given[@]}" "$typed" 2>/dev/null))
     [[ $globbing ]] && set +f
     compopt -o nosort 2>/dev/null
+    said=("${found[@]#*$'\t'}")
+    found=("${found[@]%%$'\t'*}")
+    IFS=:
+    if [[ ${found[*]} == *[!A-Za-z0-9_.:/@=+,-]* ]]; then
+        for i in "${!found[@]}"; do
+            printf -v value %q "${found[i]}"
+            found[i]=$value
+        done
+    fi
 }
 
-_amux_reply() {
-    local line text
-    for line in "${found[@]}"; do
-        value=${line%%$'\t'*} text=''
-        [[ $line == *$'\t'?* ]] && text=${line#*$'\t'}
-        [[ $value == *[!A-Za-z0-9_.:/@=+,-]* ]] && printf -v value %q "$value"
-        value=$before$value
-        # Descriptions only where bash lists: 63 is the second Tab, 33 and 64 list at the first.
-        if [[ $text && ${#found[@]} -gt 1 && $COMP_TYPE =~ ^(63|33|64)$ ]]; then
-            text="  $text"
-            value+=${text:0:$((${COLUMNS:-80} - ${#value} - 1 > 0 ? ${COLUMNS:-80} - ${#value} - 1 : 0))}
-        fi
-        COMPREPLY+=("${value#"$unseen"}")
+# Descriptions are for reading only, so they are added where bash lists: 63 is the second Tab, 33 and 64 list at the first.
+_amux_describe() {
+    [[ ${#said[@]} -gt 1 && $COMP_TYPE =~ ^(63|33|64)$ ]] || return
+    local i room
+    for i in "${!said[@]}"; do
+        room=$((${COLUMNS:-80} - ${#COMPREPLY[i]} - 3))
+        [[ ${said[i]} && $room -gt 0 ]] && COMPREPLY[i]+="  ${said[i]:0:room}"
     done
 }
 
@@ -347,6 +353,9 @@ _amux_argument() {
 
 @COMMANDS@
 
+# Two sessions of which the same is said stay two lines.
+zstyle ':completion:*:*:amux:*:values' list-grouped false
+
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
   _amux "$@"
 else
@@ -406,7 +415,7 @@ def zsh_group(command: Command) -> str:
 def zsh_leaf(command: Command) -> str:
     specs = zsh_options(command.options)
     if command.argument.ask:
-        specs.append(quoted(f"*: :_amux_argument {command.argument.ask}"))
+        specs.append(quoted(f"*: : _amux_argument {command.argument.ask}"))
     elif command.argument.choices:
         specs.append(quoted(f"1: :{zsh_action(command.argument)}"))
     lines = " \\\n".join(indent(spec, " " * 4) for spec in specs)
@@ -433,7 +442,8 @@ def zsh_action(value: Value) -> str:
         return f"({' '.join(value.choices)})"
     if value.path:
         return "_files -/" if value.path == "directory" else "_files"
-    return f"_amux_ask {value.ask}" if value.ask else " "
+    # The blank before a function keeps _arguments from giving it options of its own.
+    return f" _amux_ask {value.ask}" if value.ask else " "
 
 
 def quoted(text: str) -> str:

@@ -78,7 +78,8 @@ def picture() -> str:
     console = Console(record=True, width=COLUMNS, force_terminal=True, file=open(os.devnull, "w"), highlight=False)  # noqa: SIM115
     newest = sessions.list(Query(limit=8))
     found = sessions.search("webhook retry", Query(limit=2, sort="relevance"))
-    spent = sessions.total_cost(report=Report(group_by=("day",), limit=7))
+    week = Query(since=datetime(2026, 11, 11, tzinfo=UTC))
+    spent = sessions.total_cost(week, report=Report(group_by=("day",)))
     for command, lines in (
         ("amux sessions list", tables.lines(grids.days(newest, sessions.short_ids(newest), NOW), COLUMNS)),
         (
@@ -86,7 +87,7 @@ def picture() -> str:
             tables.card_lines(grids.cards(found, sessions.short_ids(found)).cards, COLUMNS),
         ),
         (
-            "amux cost report --group-by day --limit 7",
+            "amux cost report --group-by day --since 2026-11-11",
             tables.lines(grids.costs(spent, ("day",), "local time"), COLUMNS),
         ),
     ):
@@ -94,7 +95,8 @@ def picture() -> str:
         for line in lines:
             console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         console.print()
-    return console.export_svg(title="amux", unique_id="amux")
+    # Without the fonts Rich would have the reader's browser fetch: any monospaced one will do.
+    return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="amux", unique_id="amux"), flags=re.DOTALL)
 
 
 def main() -> None:

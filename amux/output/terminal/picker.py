@@ -175,14 +175,12 @@ class Picker:
     def lines(self, columns: int, height: int) -> list[Text]:
         self.page = max(1, height - AROUND)
         rows = list(self.rows(columns))
-        return [
-            self.head(columns),
-            *rows,
-            *[Text()] * (self.page - len(rows)),
-            Text("─" * columns, style="dim"),
-            *self.foot(columns),
-            self.help(columns),
-        ]
+        blank = [Text()] * (self.page - len(rows))
+        rule = Text("─" * columns, style="dim")
+        made = [self.head(columns), *rows, *blank, rule, *self.foot(columns), self.help()][:height]
+        for line in made:
+            line.truncate(columns, overflow="ellipsis")
+        return made
 
     def head(self, columns: int) -> Text:
         asked = Text(f"{'fork' if self.verb == 'fork' else 'resume'} ", style="bold")
@@ -252,9 +250,7 @@ class Picker:
         yield from kept
         yield from [Text()] * (PREVIEW_LINES - len(kept))
 
-    def help(self, columns: int) -> Text:
+    def help(self) -> Text:
         first = "fork" if self.verb == "fork" else "resume"
         told = [("↑↓", "move"), ("enter", first), ("^F", "fork"), ("^P", "print"), ("esc", "leave")]
-        line = Text("  ").join(Text(key, style="bold") + Text(f" {does}", style="dim") for key, does in told)
-        line.truncate(columns, overflow="ellipsis")
-        return line
+        return Text("  ").join(Text(key, style="bold") + Text(f" {does}", style="dim") for key, does in told)

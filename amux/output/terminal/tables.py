@@ -65,7 +65,7 @@ def lines(grid: Grid, columns: int) -> Iterator[Text]:
 def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
     """Search results: who, when and where; the title; the words in their line."""
     for card in cards:
-        head = Text(MARGIN) + Text(card.agent, style=hue(card.agent)) + Text(f":{card.id}", style="bold")
+        head = Text.assemble(MARGIN, (card.agent, hue(card.agent)), (f":{card.id}", "bold"))
         for fact in (card.when, card.place, card.cost):
             if fact and fact != "–" and head.cell_len + width(fact) + 3 < columns - len(card.score) - 2:
                 head += Text(f"  {fact}", style="dim")
@@ -77,16 +77,16 @@ def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
 
 def snippet_line(card: Card, columns: int) -> Text:
     """The words in their line, as much of it as fits, with … where something is missing."""
-    source = Text(f"{MARGIN * 2}{card.source}  ", style="dim")
-    room = columns - source.cell_len - len(card.matches) + 2
+    source = f"{MARGIN * 2}{card.source}  "
+    room = columns - len(source) - len(card.matches) + 2
     first = card.marks[0][0] if card.marks else 0
     start = max(0, min(first - room // 3, len(card.snippet) - room))
     text = Text(visible(card.snippet), style="default")
     for begin, end in card.marks:
         text.stylize("bold yellow", begin, end)
-    shown = Text("…", style="dim") + text[start + 1 :] if start else text
+    shown = Text.assemble("…", text[start + 1 :]) if start else text
     shown.truncate(room, overflow="ellipsis", pad=True)
-    return source + shown + Text(f"  {card.matches}", style="dim")
+    return Text.assemble((source, "dim"), shown, (f"  {card.matches}", "dim"))
 
 
 def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:

@@ -27,7 +27,7 @@ from amux.readers.cursor.conversation import Conversation, as_text, blocks, pair
 from amux.readers.cursor.prompts import CLOSE, OPEN, programmed, typed
 
 WITHHELD = "[REDACTED]"
-SPEAKERS = {"user:": "user", "assistant:": "assistant", "A:": "assistant"}
+SPEAKER = re.compile(r"(user|assistant|A):(?:\s*$|(?<=A:) (.+))")
 MARK = re.compile(r"\[(Thinking|Tool call|Tool result)\]\s*(.*)")
 ARGUMENT = re.compile(r"  (\w[\w-]*): ?(.*)")
 
@@ -106,6 +106,7 @@ class Answer:
     thoughts: list[str] = field(default_factory=list)
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     outputs: dict[int, list[str]] = field(default_factory=dict)
+    """What tools gave back, by the place of the call; -1 where there is none."""
 
     def messages(self) -> Iterator[Message]:
         text = "\n".join(self.lines).strip("\n")
@@ -114,12 +115,12 @@ class Answer:
         if text or calls or self.thoughts:
             yield Message("assistant", text, tool_calls=calls, thinking="\n".join(self.thoughts) or None)
         for place, lines in self.outputs.items():
-            if output := "\n".join(lines).strip("\n"):
+            if place >= 0 and (output := "\n".join(lines).strip("\n")):
                 yield Message("tool", output, tool_result=ToolResult(ids[place], self.calls[place][0], output))
 
 
 def text_messages(path: str) -> Iterator[Message]:
-    for number, (speaker, lines) in enumerate(speeches(text_of(path).splitlines())):
+    for number, (speaker, lines) in enumerate(speeches(text_of(path).replace("\r\n", "\n").split("\n"))):
         if speaker == "assistant":
             yield from answer(number, lines).messages()
         elif prompt := typed("\n".join(lines).strip("\n")):
@@ -127,17 +128,17 @@ def text_messages(path: str) -> Iterator[Message]:
 
 
 def speeches(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Who spoke, and the lines; what looks like a new speaker inside a prompt is part of it."""
+    """Who spoke, and the lines. A speaker is named after a blank line or a prompt's end: elsewhere it is part of the text."""
     speaker, said, typing = "", list[str](), False
     for line in lines:
-        name, _, rest = line.partition(" ")
-        if not typing and (line.strip() in SPEAKERS or (name == "A:" and speaker == "user")):
+        ended = not said or not said[-1].strip() or CLOSE in said[-1]
+        if ended and not typing and (named := SPEAKER.match(line)):
             if speaker:
                 yield speaker, said
-            speaker, said = SPEAKERS[line.strip() if line.strip() in SPEAKERS else name], [rest] if rest else []
-            continue
-        said.append(line)
-        typing = (typing or OPEN in line) and CLOSE not in line
+            speaker, said = "user" if named[1] == "user" else "assistant", [named[2]] if named[2] else []
+        else:
+            said.append(line)
+            typing = (typing or OPEN in line) and CLOSE not in line
     if speaker:
         yield speaker, said
 
@@ -147,11 +148,14 @@ def answer(number: int, lines: Sequence[str]) -> Answer:
     into: list[str] | dict[str, str] = found.lines
     for line in lines:
         if mark := MARK.match(line):
-            into = marked(found, mark[1], mark[2])
-        elif isinstance(into, dict):
-            into = argument(into, line) or found.lines
-        elif line or into is not found.lines or into:
+            into = marked(found, mark[1], mark[2].strip())
+        elif isinstance(into, dict) and argument(into, line):
+            continue
+        elif isinstance(into, list) and (line or into):
             into.append(line)
+        else:  # a call's arguments and a result that is empty end here
+            into = found.lines
+            into += [line] if line else []
     return found
 
 
@@ -159,23 +163,20 @@ def marked(found: Answer, kind: str, rest: str) -> list[str] | dict[str, str]:
     """Note what a mark begins; gives where the lines after it belong."""
     if kind == "Thinking":
         found.thoughts.append(rest)
-    elif kind == "Tool call":
-        found.calls.append((rest.strip(), {}))
+        return found.lines
+    if kind == "Tool call":
+        found.calls.append((rest, {}))
         return found.calls[-1][1]
-    else:
-        same = (place for place, (name, _) in enumerate(found.calls) if name == rest.strip())
-        waiting = next((place for place in same if place not in found.outputs), None)
-        if waiting is not None:
-            return found.outputs.setdefault(waiting, [])
-    return found.lines
+    waiting = (place for place, (name, _) in enumerate(found.calls) if name == rest and place not in found.outputs)
+    return found.outputs.setdefault(next(waiting, -1), [])
 
 
-def argument(given: dict[str, str], line: str) -> dict[str, str] | None:
-    """Take in a line of a call's arguments, indented by two blanks; None when it is not one."""
+def argument(given: dict[str, str], line: str) -> bool:
+    """Take in a line of a call's arguments, which are indented by two blanks; False when it is none."""
     if new := ARGUMENT.match(line):
         given[new[1]] = new[2]
-    elif line.startswith("  ") and given:
+        return True
+    if line.startswith("  ") and given:
         given[next(reversed(given))] += f"\n{line.removeprefix('  ')}"
-    else:
-        return None
-    return given
+        return True
+    return False

@@ -7,7 +7,6 @@ only those that are open), and in 2024 held whole conversations; the chat pane o
 `aiService.prompts` and `aiService.generations` repeat single prompts: no sessions.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +80,7 @@ def folder_in(described: Record) -> str:
     if folder := folder_of(described.get("folder")):
         return folder
     listing = local_path(text_at(described, "workspace") or "")
-    return os.path.dirname(listing) if listing else ""
+    return listing[: max(listing.rfind("/"), listing.rfind("\\"), 0)] if listing else ""
 
 
 # Listing: what is asked of a value is worked out inside SQLite, no text of a chat is read

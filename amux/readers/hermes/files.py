@@ -8,6 +8,7 @@ of a single `§`.
 """
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,12 +19,15 @@ from amux.errors import UnreadableSession
 from amux.model import Json, Message, Session
 from amux.readers import _base
 from amux.readers._base import SessionRef, entries, file_ref
-from amux.readers._json import Record, dict_at, document, list_at, records, text_at, when
+from amux.readers._json import Record, decoded, dict_at, document, list_at, records, text_at, when
 from amux.readers.hermes.database import CWD
 from amux.readers.hermes.transcript import lines, messages
 
 SNAPSHOT = re.compile(r"session_(.+)\.json")
 TRANSCRIPT = re.compile(r"(.+)\.jsonl")
+MESSAGES = re.compile(r'(?<!\\)"messages":\s*\[')
+FIELD = re.compile(r'(?<!\\)"(session_id|model|platform|session_start|last_updated|cwd)":\s*"([^"\\]*)"')
+NEXT = re.compile(r"[\s,]*(?=\{)")
 SEPARATOR = re.compile(r"^[ \t]*§[ \t]*$", re.MULTILINE)
 
 
@@ -75,10 +79,10 @@ def text_of(path: str) -> str:
 def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:
     """Raises UnreadableSession."""
     stored = raw_legacy(ref)
-    if stored is None and ref.size:
-        raise UnreadableSession(ref.path, "it is no JSON")
-    told, said = parted(stored)
+    told, said = parted(stored if stored is not None else before_damage(text_of(ref.path)))
     found = messages(lines(said))
+    if not found and stored is None and ref.size:
+        raise UnreadableSession(ref.path, "it is no JSON")
     if not found:
         return []
     prompt = CWD.search(text_at(told, "system_prompt") or "")
@@ -108,6 +112,24 @@ def own_id(told: Record, named: str) -> str:
 
 def raw_legacy(ref: SessionRef) -> Json:
     return list(records(ref.path)) if ref.path.endswith(".jsonl") else document(ref.path)
+
+
+def before_damage(text: str) -> Record:
+    """What stands in a torn file up to the damage: the fields that tell of the session come before its messages."""
+    begin = MESSAGES.search(text)
+    told: Record = dict(FIELD.findall(text, 0, begin.start() if begin else len(text)))
+    told["messages"] = list(whole_values(text, begin.end())) if begin else []
+    return told
+
+
+def whole_values(text: str, place: int) -> Iterator[Any]:
+    decoder = json.JSONDecoder(strict=False)
+    while begin := NEXT.match(text, place):
+        try:
+            _, place = decoder.raw_decode(text, begin.end())
+        except (ValueError, RecursionError):
+            return
+        yield decoded(text[begin.end() : place])
 
 
 def parted(found: Json) -> tuple[Record, list[Record]]:

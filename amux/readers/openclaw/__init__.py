@@ -37,7 +37,10 @@ class OpenclawReader(Reader):
     title = "OpenClaw"
     program = "openclaw"
     install = "npm install -g openclaw"
-    fork_hint = "openclaw forks through its gateway: openclaw gateway call sessions.create"
+    fork_hint = (
+        "its gateway can: openclaw gateway call sessions.create --params"
+        """ '{"parentSessionKey": "agent:main:main", "fork": true}'"""
+    )
 
     # Where sessions lie
 
@@ -48,7 +51,7 @@ class OpenclawReader(Reader):
         home = self.host.directory("OPENCLAW_HOME")
         profile = self.host.env.get("OPENCLAW_PROFILE", "").strip()
         named = [f".openclaw-{profile}"] if profile and PROFILE.fullmatch(f".openclaw-{profile}") else []
-        found = [entry.name for entry in entries(home) if PROFILE.fullmatch(entry.name) and entry.is_dir()]
+        found = [entry.name for entry in entries(home) if PROFILE.fullmatch(entry.name) and os.path.isdir(entry.path)]
         return [home / name for name in dict.fromkeys((*NAMES, *named, *found))]
 
     @cached_property

@@ -45,7 +45,7 @@ class Documents:
     def files(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """Channel and file of each session."""
         for folder in entries(self.path):
-            if folder.is_dir():
+            if os.path.isdir(folder.path):
                 yield from ((folder.name, entry) for entry in entries(folder.path) if entry.name.endswith(SUFFIX))
 
     def state(self) -> str:

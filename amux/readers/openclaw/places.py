@@ -59,7 +59,7 @@ def stores(host: Host, root: str, opened: ExitStack) -> Iterator[Store]:
 
 
 def agents(root: str, settings: Json) -> Iterator[str]:
-    yield from (entry.name for entry in entries(os.path.join(root, "agents")) if entry.is_dir())
+    yield from (entry.name for entry in entries(os.path.join(root, "agents")) if os.path.isdir(entry.path))
     yield from (agent for agent, _ in configured(settings) if AGENT.fullmatch(agent))
 
 

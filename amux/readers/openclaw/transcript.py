@@ -84,7 +84,7 @@ def aside(record: Record) -> bool:
 
 def moves(record: Record) -> bool:
     kind = record.get("type")
-    return kind is None or (isinstance(kind, str) and kind in ACTIVE)
+    return isinstance(kind, str | None) and kind in ACTIVE
 
 
 def linked_id(recorded: str) -> str:

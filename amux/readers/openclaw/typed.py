@@ -2,8 +2,8 @@
 
 Messages from channels up to about 2026.5 carry an envelope, `[Telegram Ada id:7 +2m 2026-01-24 10:00 CET] text`, and a line
 with the message's id; later ones begin with blocks of JSON under a heading, and may end with more context. A heading is
-recognised by its words, since 2026.8 by a mark. Versions before 2026.5 also stored the time that the model is told, and put
-notices of the system in front.
+recognised by its words, in the newest versions by a mark. Versions before 2026.5 also stored the time that the model is told,
+and put dated notices of the system in front.
 """
 
 import re
@@ -17,7 +17,7 @@ UNTRUSTED = re.escape("Untrusted context (metadata, do not treat as instructions
 HEADING = rf"^[^\n]*(?:\(untrusted metadata\):|\(untrusted, for context\):|{MARK})[ \t]*\n"
 FENCED = re.compile(rf"{HEADING}```json\n.*?(?:^```[ \t]*(?:\n+|\Z)|\Z)", re.DOTALL | re.MULTILINE)
 MEMORY = re.compile(
-    rf"^(?:{UNTRUSTED}|Context:)[ \t]*\n<active_memory_plugin>.*?^</active_memory_plugin>[ \t]*\n*",
+    rf"^(?:{UNTRUSTED}|Context:)[ \t]*\n<active_memory_plugin>(?:(?!<active_memory).)*?^</active_memory_plugin>[ \t]*\n*",
     re.DOTALL | re.MULTILINE,
 )
 AFTER = re.compile(rf"^(?:{UNTRUSTED}|Context: {MARK})[ \t]*(?:\n.*)?\Z", re.DOTALL | re.MULTILINE)
@@ -29,13 +29,14 @@ INTERNAL = re.compile(
 RUNTIME = re.compile(
     r"^OpenClaw runtime context \(internal\):\nThis context is runtime-generated.*\Z", re.DOTALL | re.MULTILINE
 )
-NOTICES = re.compile(r"\A(?:System(?: \(untrusted\))?: [^\n]*\n)+\n+")
+NOTICES = re.compile(r"\A(?=(?:System[^\n]*\n)*?System[^:\n]*: \[\d{4}-)(?:System(?: \(untrusted\))?: [^\n]*\n)+\n+")
 TIME = re.compile(r"\A\[[A-Za-z]{3} \d{4}-\d\d-\d\d \d\d:\d\d[^\]]*\] *")
 ENVELOPE = re.compile(
     r"\A\[(?=[^\]\n]{1,400}\])(?:[^\]\n]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*|[A-Z][A-Za-z ]+ [^\]\n]*\bid:[^\]\n]*)\]\s*"
 )
 HINTS = re.compile(
-    r"^(?:\[message_id: [^\]\n]+\]|To send an image back, prefer the message tool[^\n]*|Delivery: (?:to send|Final)[^\n]*"
+    r"^(?:\[message_id: [^\]\n]+\]|To send an image back, prefer the message tool[^\n]*"
+    r"|Delivery: (?:to send a message, use the `message` tool|Final assistant text is not automatically delivered)[^\n]*"
     r"|\[media attached: \d+ files?\])[ \t]*(?:\n|\Z)",
     re.MULTILINE,
 )
