@@ -115,10 +115,10 @@ def incapable(reader: Reader, session: SessionSummary, verb: Verb) -> str:
     if verb == "fork" and type(reader).fork_command is Reader.fork_command:
         return f"{reader.agent} has no command that forks; {reader.fork_hint or 'resume the session instead'}"
     if verb == "fork" and reader.fork_hint:
-        return f"{session.unified_id} cannot be forked; {reader.fork_hint}"
+        return f"{visible(session.unified_id)} cannot be forked; {reader.fork_hint}"
     return (
-        f"{reader.agent} cannot {verb} {session.unified_id}; to go on with it in a new session:"
-        f" amux sessions resume {shlex.quote(session.unified_id)} --in {reader.agent}"
+        f"{reader.agent} cannot {verb} {visible(session.unified_id)}; to go on with it in a new session:"
+        f" amux sessions resume {quoted(session.unified_id)} --in {reader.agent}"
     )
 
 

@@ -63,7 +63,8 @@ def schema(name: Name) -> dict[str, Any]:
         return {"$schema": DRAFT, "title": "Error", **failure()}
     definitions: dict[str, Any] = {}
     whole = described(kinds[name], definitions)
-    return {"$schema": DRAFT, "title": kinds[name].__name__, **whole, "$defs": dict(sorted(definitions.items()))}
+    found = {"$schema": DRAFT, "title": kinds[name].__name__, **whole}
+    return {**found, "$defs": dict(sorted(definitions.items()))} if definitions else found
 
 
 def failure() -> dict[str, Any]:

@@ -147,6 +147,13 @@ def test_other_homes_have_other_sessions(catalog, corpus, tmp_path):
     assert not set(there) & set(completed("ids", "claude:"))
 
 
+def test_the_sample_sessions_are_completed_when_they_are_asked_for(home):
+    subprocess.run([AMUX, "--demo", "sessions", "list"], check=True, capture_output=True)
+
+    assert len(completed("--demo", "ids", "claude:")) > 1
+    assert completed("ids", "claude:") == {}
+
+
 def test_a_store_that_was_moved_there_by_a_variable_is_the_same_store(catalog, home, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     subprocess.run([AMUX, "sessions", "list"], check=True, capture_output=True)

@@ -463,9 +463,14 @@ def test_a_program_in_the_directory_of_the_session_is_not_started(amux, claude, 
     """A relative entry of PATH, "." above all, would find what lies there."""
     shutil.copy(programs("claude") / "claude", place)
     (programs() / "claude").unlink()
-    run = amux(claude, programs(), "resume", "claude", PARENT, env={"PATH": f".:{place[1:]}::/usr/bin:/bin"}, cwd="/")
-
+    near = f".:{place[1:]}:"
+    run = amux(claude, programs(), "resume", "claude", PARENT, env={"PATH": f"{near}:/usr/bin:/bin"}, cwd="/")
     assert (run.returncode, started()) == (4, None)
+    (programs() / "claude").write_text("#!/bin/sh\necho the right one\n")
+    (programs() / "claude").chmod(0o755)
+    run = amux(claude, programs(), "resume", "claude", PARENT, env={"PATH": f"{near}:{programs()}"}, cwd="/")
+
+    assert (run.stdout, started()) == ("the right one\n", None)
 
 
 def test_a_sub_agent_points_to_its_parent(amux, claude, programs, started):

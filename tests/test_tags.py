@@ -1,10 +1,12 @@
 """Tags of amux's own: the file they are kept in, and where they show."""
 
+import fcntl
 import json
 import multiprocessing
 import os
 import shutil
 import stat
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -150,6 +152,19 @@ def test_writers_do_not_tear_each_others_lines(tmp_path, monkeypatch):
 
     assert len(lines) == 150
     assert all(json.loads(line)["v"] == 1 for line in lines)
+
+
+def test_a_writer_waits_for_the_other():
+    tags.note(Target(agent="claude", session_id="x"), ["a"])
+    with tag_file().open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        other = threading.Thread(target=tags.note, args=(Target(agent="claude", session_id="x"), ["b"]))
+        other.start()
+        other.join(0.3)
+        assert other.is_alive()
+    other.join(10)
+
+    assert len(tag_file().read_bytes().splitlines()) == 2
 
 
 def test_a_directory_that_cannot_be_written_is_an_error(amux, tmp_path, monkeypatch):

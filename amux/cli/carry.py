@@ -1,7 +1,6 @@
 """amux sessions resume, fork, tag: going on with a session."""
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -212,7 +211,10 @@ def hand_over(sessions: SessionManager, session: SessionSummary, into: str, wish
     redactor = options.redactor(sessions)
     whole = redactor.session(sessions.get(session.agent, session.session_id))
     text = handover.brief(whole, redactor.text(str(sessions.host.home)))
-    brief = handover.keep(session, text)
+    try:
+        brief = handover.keep(session, text)
+    except OSError as error:
+        raise AmuxError(f"cannot keep the brief: {error}") from error
     with readers.open_reader(into, sessions.host) as reader:
         launch = started(reader, session, handover.prompt(session, brief), str(brief), wish, cwd)
     if manner.only_show and not manner.json:
@@ -222,13 +224,16 @@ def hand_over(sessions: SessionManager, session: SessionSummary, into: str, wish
 
 def parent(sessions: SessionManager, session: SessionSummary, verb: str, manner: Manner) -> SessionSummary:
     """The session a sub-agent worked for, if the person agrees. Raises CapabilityError."""
+    from amux.launch import quoted  # noqa: PLC0415
+
+    told = visible(session.unified_id)
     if not session.parent_id:
-        raise CapabilityError(f"{session.unified_id} is no session of its own and names none that it belongs to")
+        raise CapabilityError(f"{told} is no session of its own and names none that it belongs to")
     name = f"{session.agent}:{session.parent_id}"
-    told = f"{session.unified_id} is a sub-agent's"
-    if manner.ask and typer.confirm(f"amux: {told}; {verb} its parent {name}?", default=True, err=True):
+    question = f"amux: {told} is a sub-agent's; {verb} its parent {visible(name)}?"
+    if manner.ask and typer.confirm(question, default=True, err=True):
         return found(sessions, session.agent, session.parent_id)
-    raise CapabilityError(f"{told}; {verb} its parent: amux sessions {verb} {shlex.quote(name)}")
+    raise CapabilityError(f"{told} is a sub-agent's; {verb} its parent: amux sessions {verb} {quoted(name)}")
 
 
 def directory(session: SessionSummary, manner: Manner) -> str:
@@ -307,7 +312,8 @@ def tag(
     names = checked(given)
     session = found(sessions, *options.chosen(sessions, agent, id))
     if session.kind != "main":
-        raise InvalidValue(f"{session.unified_id} is a sub-agent's; tag its parent {session.agent}:{session.parent_id}")
+        named_parent = visible(f"{session.agent}:{session.parent_id}")
+        raise InvalidValue(f"{visible(session.unified_id)} is a sub-agent's; tag its parent {named_parent}")
     if remove:
         tags = sessions.ask((session.agent,), lambda catalog: kept(catalog.db, catalog.scopes))
         own = tags.get((session.agent, session.session_id), [])

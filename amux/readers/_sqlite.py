@@ -60,7 +60,7 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
     beside = [found[1] for suffix in SIDECARS if (found := stamp(path + suffix))]
     # With a -shm somebody may have it open and move rows into it at any time, even if the -wal is empty just now.
     if not any(beside) and not stamp(path + "-shm"):
-        with closing(path, "immutable=1") as db:
+        with closing(path, "mode=ro&immutable=1") as db:  # without mode=ro it would be opened for writing
             yield db
         return
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - most databases need no copy

@@ -14,6 +14,7 @@ Sub-agents are inline side chains up to 2.0.0, `agent-<hex>.jsonl` beside the se
 import os
 import re
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -51,7 +52,7 @@ class ClaudeReader(Reader):
                     yield from project_refs(project.path)
             if (root / STORE).is_file():
                 try:
-                    yield from store().refs(self.opened, str(root / STORE))
+                    yield from old_store().refs(self.opened, str(root / STORE))
                 except UnreadableSession as error:
                     yield broken_ref(error)
 
@@ -59,12 +60,12 @@ class ClaudeReader(Reader):
         from amux.readers.claude import transcript  # noqa: PLC0415 - a list of unchanged sessions does without
 
         if ref.path.endswith(STORE):
-            return [store().read(self.agent, self.opened, ref)]
+            return [old_store().read(self.agent, self.opened, ref)]
         return transcript.sessions(self.agent, ref)
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         if ref.path.endswith(STORE):
-            return store().raw(self.opened, ref)
+            return old_store().raw(self.opened, ref)
         return list(records(ref.path))
 
     def ids_in(self, path: Path) -> list[str]:
@@ -84,11 +85,9 @@ class ClaudeReader(Reader):
         return [*resume, "--fork-session"] if resume else None
 
 
-def store() -> ModuleType:
+def old_store() -> ModuleType:
     """The reader of `__store.db`: few have one, so nobody else loads it."""
-    from amux.readers.claude import store  # noqa: PLC0415
-
-    return store
+    return import_module("amux.readers.claude.store")
 
 
 def project_refs(project: str) -> Iterator[SessionRef]:

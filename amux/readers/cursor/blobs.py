@@ -87,7 +87,7 @@ class Store(Database):
         return [text for id in root.messages if (text := self.prompt(id))]
 
     def is_summed_up(self, root: Root) -> bool:
-        return any(map(conversation.is_summary, self.records(root.messages)))
+        return bool(root.summary) or any(map(conversation.is_summary, self.records(root.messages)))
 
     def summary(self, root: Root) -> str:
         return wire.text(self.blob(root.summary), 1)

@@ -126,7 +126,7 @@ def rich_text(value: Any) -> str:
         node = waiting.pop()
         if at(node, "type") == "linebreak" or (at(node, "type") == "paragraph" and pieces):
             pieces.append("\n")
-        pieces.append(text_at(node, "text") or "")
+        pieces += [text] if (text := text_at(node, "text")) else []
         waiting.extend(reversed(list_at(node, "children")))
     return "".join(pieces)
 
