@@ -7,13 +7,12 @@ whatever goes wrong is no answer rather than an error.
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -122,12 +121,12 @@ def latest(prefix: str) -> Iterator[Candidate]:
 def ids(asked: Question) -> Iterator[Candidate]:
     """The sessions, newest first: by their own id after an agent or where it was begun, else by agent:id."""
     agent, colon, beginning = asked.prefix.partition(":")
-    named = asked.agent is None and (colon or not agent)
+    unified = asked.agent is None and (colon or not agent)
     chosen = [asked.agent] if asked.agent else [agent] if colon else readers.names()
     for name, id, title, updated in rows(asked.host, chosen, SESSIONS):
-        if id.startswith(beginning if named else asked.prefix):
+        if id.startswith(beginning if unified else asked.prefix):
             said = f"{ago(from_milliseconds(updated))} · {one_line(title, TITLE_WIDTH)}"
-            yield f"{name}:{id}" if named else id, said
+            yield f"{name}:{id}" if unified else id, said
 
 
 SESSIONS = """
@@ -157,7 +156,7 @@ def sessions(count: int) -> str:
     return "1 session" if count == 1 else f"{count:,} sessions"
 
 
-def rows(host: Host, agents: Iterable[str], select: str) -> list[tuple[Any, ...]]:
+def rows(host: Host, chosen: Iterable[str], select: str) -> list[tuple[Any, ...]]:
     """What the catalog knows of these agents on this host; nothing where there is no catalog."""
     path = cache_file()
     if not path.is_file():
@@ -167,20 +166,19 @@ def rows(host: Host, agents: Iterable[str], select: str) -> list[tuple[Any, ...]
     with closing(db):
         if db.execute("pragma user_version").fetchone()[0] != FORMAT:
             return []
-        scopes = dict(own_scopes(db, host, agents))
+        scopes = dict(own_scopes(db, host, set(chosen)))
         if "temp.tag" in select:
             noted = runs.runs(runs.index_files(host.home, Path.cwd()))
             runs.lay_over(db, scopes, noted, tags.kept(db, scopes))
         return db.execute(select.format(scopes=", ".join(map(str, scopes)))).fetchall()
 
 
-def own_scopes(db: sqlite3.Connection, host: Host, agents: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The stores of the agents on this host: the catalog may know those of other homes as well."""
-    chosen = set(agents)
+def own_scopes(db: sqlite3.Connection, host: Host, chosen: Collection[str]) -> Iterator[tuple[int, str]]:
+    """The stores of these agents on this host: the catalog may know those of other homes as well."""
     for no, agent, roots, asked in db.execute(
         "select no, agent, roots, asked from scope where host = ?", [named(host)]
     ):
-        if agent in chosen and (same_variables(host, asked) or roots == places(host, agent)):
+        if agent in chosen and (same_variables(host, asked) or roots == roots_of(agent, host)):
             yield no, agent
 
 
@@ -189,20 +187,15 @@ def same_variables(host: Host, asked: str) -> bool:
     return all(host.env.get(name) == value for name, value in orjson.loads(asked).items())
 
 
-def places(host: Host, agent: str) -> str:
+def roots_of(agent: str, host: Host) -> str:
     return "\n".join(map(str, readers.open_reader(agent, host).roots()))
 
 
 # The shells' scripts
 
 
-class Shell(StrEnum):
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
-
-
-SCRIPTS = {Shell.bash: "amux.bash", Shell.zsh: "_amux", Shell.fish: "amux.fish"}
+Shell = Literal["bash", "zsh", "fish"]
+SCRIPTS: dict[Shell, str] = {"bash": "amux.bash", "zsh": "_amux", "fish": "amux.fish"}
 
 
 def script(shell: Shell) -> Path:
@@ -215,10 +208,10 @@ def script(shell: Shell) -> Path:
 
 def install(shell: Shell, host: Host) -> str:
     """Put a shell's script where that shell looks for it; what was done and what is left to do. Raises AmuxError."""
-    places = {
-        Shell.bash: host.data_home / "bash-completion" / "completions" / "amux",
-        Shell.zsh: host.data_home / "zsh" / "site-functions" / "_amux",
-        Shell.fish: host.config_home / "fish" / "completions" / "amux.fish",
+    places: dict[Shell, Path] = {
+        "bash": host.data_home / "bash-completion" / "completions" / "amux",
+        "zsh": host.data_home / "zsh" / "site-functions" / "_amux",
+        "fish": host.config_home / "fish" / "completions" / "amux.fish",
     }
     path = places[shell]
     try:
@@ -231,10 +224,10 @@ def install(shell: Shell, host: Host) -> str:
 
 def left_to_do(shell: Shell, path: Path, host: Host) -> Iterator[str]:
     match shell:
-        case Shell.bash:
+        case "bash":
             yield "New shells have it if the bash-completion package is installed; else add to ~/.bashrc:"
             yield f"  source {quote(str(path))}"
-        case Shell.zsh if not mentioned(path.parent, host):
+        case "zsh" if not mentioned(path.parent, host):
             yield "Add to ~/.zshrc, then start a new shell:"
             yield f"  fpath=({quote(str(path.parent))} $fpath)"
             yield "  autoload -Uz compinit && compinit"

@@ -62,7 +62,7 @@ def fill_shards(
             "platform": host.platform,
             "shard": str(shard),
             "rows": rows + number * STRIDE,
-            "refs": [[ref.key, ref.path, ref.fingerprint, ref.size, ref.files] for ref in share],
+            "refs": share,
             "fingerprints": fingerprints,
             "prices": str(prices.user_file) if prices.user_file else None,
         }
@@ -109,9 +109,9 @@ def work(job: dict[str, Any]) -> None:
     prices = Prices(Path(job["prices"]) if job["prices"] else None)
     catalog = Catalog.shard(Path(job["shard"]), job["rows"], prices)
     with readers.open_reader(job["agent"], host) as reader:
-        for key, path, fingerprint, size, files in job["refs"]:
-            catalog.add(0, reader, SessionRef(key, path, fingerprint, size, tuple(files)), job["fingerprints"])
-            sys.stdout.write(f"{size}\n")
+        for ref in [SessionRef(*fields) for fields in job["refs"]]:
+            catalog.add(0, reader, ref._replace(files=tuple(ref.files)), job["fingerprints"])
+            sys.stdout.write(f"{ref.size}\n")
             sys.stdout.flush()
     catalog.finish()
 

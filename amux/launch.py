@@ -64,7 +64,7 @@ def carried_on(
 ) -> Launch:
     """The launch that resumes or forks a session in a directory. Raises CapabilityError where the agent cannot."""
     argv = command(reader, session, wish)
-    since: str = getattr(reader, f"{wish.verb}_since", "")
+    since = reader.fork_since if wish.verb == "fork" else reader.resume_since
     return Launch(
         agent=session.agent,
         session_id=session.session_id,

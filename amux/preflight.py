@@ -60,7 +60,7 @@ def of_agent(reader: Reader, session: SessionSummary, cwd: str) -> Iterator[str]
     if session.mode and session.mode not in USUAL_MODES:
         yield f"it ran with {one_line(session.mode, 100)}; {reader.program} starts with your own settings"
     elsewhere = session.cwd and os.path.realpath(cwd) != os.path.realpath(session.cwd)
-    if elsewhere and getattr(reader, "bound_to_cwd", False):
+    if elsewhere and reader.bound_to_cwd:
         yield f"{reader.program} looks for sessions by directory: in another one it may not find this one"
 
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from amux.errors import AmuxError
+from amux.launch import Launch
+from amux.model import Session, SessionSummary
 from amux.output.jsonout import camel, shown
+from amux.results import AgentStatus, CostSummary, SearchHit, SessionDiff
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 FIELD = re.compile(r"(?<=`)\w+(?=`)")
@@ -26,44 +28,25 @@ PLAIN: dict[Any, dict[str, str]] = {
     datetime: {"type": "string", "format": "date-time"},
     type(None): {"type": "null"},
 }
-
-
-class Name(StrEnum):
-    """What there is a schema of."""
-
-    session = "session"
-    summary = "summary"
-    hit = "hit"
-    cost = "cost"
-    diff = "diff"
-    agent = "agent"
-    launch = "launch"
-    error = "error"
+KINDS: dict[str, type] = {
+    "session": Session,
+    "summary": SessionSummary,
+    "hit": SearchHit,
+    "cost": CostSummary,
+    "diff": SessionDiff,
+    "agent": AgentStatus,
+    "launch": Launch,
+}
 
 
 def schemas() -> dict[str, Any]:
-    """Every schema by its name."""
-    return {name.value: schema(name) for name in Name}
+    """Every schema by its name; a list, a search and the agents are arrays of such values."""
+    return {**{name: schema(kind) for name, kind in KINDS.items()}, "error": failure()}
 
 
-def schema(name: Name) -> dict[str, Any]:
-    """The schema of one value; a list, a search and the agents are arrays of such."""
-    from amux import launch, model, results  # noqa: PLC0415 - the names are wanted at every start, the classes here alone
-
-    kinds: dict[Name, type] = {
-        Name.session: model.Session,
-        Name.summary: model.SessionSummary,
-        Name.hit: results.SearchHit,
-        Name.cost: results.CostSummary,
-        Name.diff: results.SessionDiff,
-        Name.agent: results.AgentStatus,
-        Name.launch: launch.Launch,
-    }
-    if name is Name.error:
-        return {"$schema": DRAFT, "title": "Error", **failure()}
+def schema(kind: type) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
-    whole = described(kinds[name], definitions)
-    found = {"$schema": DRAFT, "title": kinds[name].__name__, **whole}
+    found = {"$schema": DRAFT, "title": kind.__name__, **described(kind, definitions)}
     return {**found, "$defs": dict(sorted(definitions.items()))} if definitions else found
 
 
@@ -78,7 +61,8 @@ def failure() -> dict[str, Any]:
         },
         "required": ["code", "message", "recoverable"],
     }
-    return {"type": "object", "properties": {"error": error}, "required": ["error"]}
+    whole = {"type": "object", "properties": {"error": error}, "required": ["error"]}
+    return {"$schema": DRAFT, "title": "Error", **whole}
 
 
 def descendants(kind: type[AmuxError]) -> Iterator[type[AmuxError]]:

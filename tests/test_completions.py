@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from amux import readers
-from amux.completion import SCRIPTS, Shell
+from amux.completion import SCRIPTS
 
 AMUX = str(Path(sys.executable).with_name("amux"))
 TOP = Path(__file__).parents[1]
@@ -209,6 +209,14 @@ def test_five_thousand_sessions_are_answered_in_time(catalog):
         assert any(seconds(*question) < BUDGET_SECONDS for _ in range(20)), question
 
 
+def test_an_answer_does_not_wait_for_the_command_line_to_be_built(catalog):
+    code = "import sys; sys.argv = ['amux', '--complete', 'ids', '']; from amux.cli import main; main(); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert f"claude:{WHOLE}" in run.stdout
+    assert {"typer", "rich", "amux.cli.app", "amux.readers.claude"} & set(run.stdout.split()) == set()
+
+
 # The scripts
 
 
@@ -224,9 +232,9 @@ def test_the_scripts_are_current():
 
 
 BARE = {
-    Shell.bash: ["bash", "--noprofile", "--norc"],
-    Shell.zsh: ["zsh", "-f"],
-    Shell.fish: ["fish", "--no-config"],
+    "bash": ["bash", "--noprofile", "--norc"],
+    "zsh": ["zsh", "-f"],
+    "fish": ["fish", "--no-config"],
 }
 """The shells without what the machine's owner set up."""
 
@@ -234,7 +242,7 @@ BARE = {
 class Terminal:
     """A shell in a terminal with the completion loaded, in which `amux` notes its arguments instead of running."""
 
-    def __init__(self, shell: Shell, where: Path, *, installed: bool = False) -> None:
+    def __init__(self, shell: str, where: Path, *, installed: bool = False) -> None:
         if not shutil.which(shell):
             pytest.skip(f"{shell} is not installed: apt-get install {shell}")
         self.shell = shell
@@ -247,7 +255,7 @@ class Terminal:
         amux.chmod(0o755)
         self.start([shell] if installed else BARE[shell], {"PATH": f"{programs}:{os.environ['PATH']}", "TERM": "xterm"})
         load = f"source '{TOP / 'completions' / SCRIPTS[shell]}'; "
-        if shell is Shell.zsh:
+        if shell == "zsh":
             load = f"autoload -Uz compinit; compinit -u -D; {load}"
         self.type(f"{'' if installed else load}amux ready\n")
         self.arguments()
@@ -291,7 +299,7 @@ class Terminal:
         os.waitpid(self.process, 0)
 
 
-@pytest.fixture(params=Shell)
+@pytest.fixture(params=SCRIPTS)
 def terminal(request, catalog, tmp_path):
     opened = Terminal(request.param, tmp_path)
     yield opened
@@ -332,7 +340,7 @@ def test_a_shell_completes(terminal, home):
 
 
 def test_a_shell_shows_what_is_said_of_a_session(terminal):
-    terminal.type("amux sessions show claude \t" + ("\t" if terminal.shell is Shell.bash else ""))
+    terminal.type("amux sessions show claude \t" + ("\t" if terminal.shell == "bash" else ""))
     shown = terminal.shown(WHOLE, "Kumquat ledger", "Add a marmalade middleware")
 
     assert "Kumquat ledger" in shown
@@ -355,7 +363,7 @@ def test_nothing_a_session_contains_is_run_by_a_shell(terminal, catalog, tmp_pat
 
 def test_a_listed_title_does_nothing_to_the_terminal(terminal, catalog):
     add_sessions(catalog, dict.fromkeys(["evil1", "evil2"], ARMED))
-    terminal.type("amux sessions show claude evil\t" + ("\t" if terminal.shell is Shell.bash else ""))
+    terminal.type("amux sessions show claude evil\t" + ("\t" if terminal.shell == "bash" else ""))
     shown = terminal.shown("touch pwned ␛]0;")
 
     assert "touch pwned ␛]0;" in shown
@@ -366,9 +374,9 @@ def test_a_listed_title_does_nothing_to_the_terminal(terminal, catalog):
 
 
 PLACES = {
-    Shell.bash: ".local/share/bash-completion/completions/amux",
-    Shell.zsh: ".local/share/zsh/site-functions/_amux",
-    Shell.fish: ".config/fish/completions/amux.fish",
+    "bash": ".local/share/bash-completion/completions/amux",
+    "zsh": ".local/share/zsh/site-functions/_amux",
+    "fish": ".config/fish/completions/amux.fish",
 }
 
 
@@ -380,7 +388,7 @@ def bare_home(home, monkeypatch):
     return home
 
 
-@pytest.mark.parametrize("shell", Shell)
+@pytest.mark.parametrize("shell", SCRIPTS)
 @pytest.mark.parametrize("named", [True, False], ids=["named", "from SHELL"])
 def test_completion_is_installed_where_the_shell_looks(bare_home, monkeypatch, shell, named):
     monkeypatch.setenv("SHELL", "/bin/sh" if named else f"/usr/bin/{shell}")
@@ -407,7 +415,7 @@ def test_a_place_that_cannot_be_written_is_an_error(bare_home):
     run = subprocess.run([AMUX, "--install-completion", "fish"], capture_output=True, text=True, check=False)
 
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith(f"amux: cannot write {bare_home / PLACES[Shell.fish]}")
+    assert run.stderr.startswith(f"amux: cannot write {bare_home / PLACES['fish']}")
 
 
 def test_zsh_is_told_of_its_directory_once(bare_home):
@@ -420,11 +428,11 @@ def test_zsh_is_told_of_its_directory_once(bare_home):
     assert "fpath=(" not in said()
 
 
-@pytest.mark.parametrize("shell", Shell)
+@pytest.mark.parametrize("shell", SCRIPTS)
 def test_what_was_installed_completes_in_a_new_shell(catalog, bare_home, tmp_path, shell):
     run = subprocess.run([AMUX, "--install-completion", shell], capture_output=True, text=True, check=True)
     advice = "\n".join(line.strip() for line in run.stdout.splitlines() if line.startswith("  "))
-    (bare_home / {Shell.bash: ".bashrc", Shell.zsh: ".zshrc", Shell.fish: ".unread"}[shell]).write_text(advice)
+    (bare_home / {"bash": ".bashrc", "zsh": ".zshrc", "fish": ".unread"}[shell]).write_text(advice)
     opened = Terminal(shell, tmp_path, installed=True)
     try:
         opened.type("amux sess\tlis\t\n")

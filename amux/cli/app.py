@@ -2,14 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from amux import __version__
 from amux.cli import agents, carry, cost, schema, sessions, share  # noqa: F401 - carry and share add theirs to sessions
 from amux.cli.options import settings
-from amux.completion import Shell
 
 app = typer.Typer(
     help="Read, search, cost and compare the sessions of every coding agent on your disk.",
@@ -22,7 +21,9 @@ app = typer.Typer(
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(cost.app, name="cost")
 app.command()(agents.agents)
-app.command("schema")(schema.schema_)
+app.command()(schema.schema)
+
+Shell = Literal["bash", "zsh", "fish"]
 
 
 def say_version(asked: bool) -> None:

@@ -1,15 +1,16 @@
 """amux schema: what --json prints, for programs that read it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from amux.cli import options
 from amux.output import emit
-from amux.schema import Name, schema, schemas
+
+Name = Literal["session", "summary", "hit", "cost", "diff", "agent", "launch", "error"]
 
 
-def schema_(
+def schema(
     name: Annotated[Name | None, typer.Argument(help="Only this one; else all of them.", show_default=False)] = None,
     _json: options.Json = False,
 ) -> None:
@@ -17,4 +18,7 @@ def schema_(
 
     Example: amux schema summary
     """
-    emit(schema(name) if name else schemas(), as_json=True, view=str)
+    from amux.schema import schemas  # noqa: PLC0415 - what only this command needs
+
+    found = schemas()
+    emit(found[name] if name else found, as_json=True, view=str)

@@ -232,7 +232,7 @@ def search(
         sort=sort.value,
     )
     found = sessions.search(" ".join(words), query, role=role, regex=regex)
-    if found.literal and not regex:
+    if found and found.literal and not regex:
         note("amux: no session has these words; looked for the text as it is")
     if limit and found.total > limit:
         note(f"amux: {limit} of {found.total} sessions (--limit 0 for all)")

@@ -95,6 +95,11 @@ class Reader:
     """How people install the agent's program, one line."""
     fork_hint: ClassVar[str] = ""
     """What to do instead where the agent has no command that forks."""
+    resume_since: ClassVar[str] = ""
+    fork_since: ClassVar[str] = ""
+    """The first version of the program that has what resume_command and fork_command use."""
+    bound_to_cwd: ClassVar[bool] = False
+    """Whether the program finds a session only in the directory it ran in."""
 
     def __init__(self, agent: str, host: Host) -> None:
         self.agent = agent

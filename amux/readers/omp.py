@@ -42,6 +42,8 @@ class OmpReader(PiReader):
     title = "oh-my-pi"
     program = "omp"
     install = "bun install -g @oh-my-pi/pi-coding-agent"
+    fork_since = ""
+    bound_to_cwd = False
     resume_option = "--resume"
 
     # Where files lie

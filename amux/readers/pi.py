@@ -42,6 +42,8 @@ class PiReader(Reader):
     title = "pi"
     program = "pi"
     install = "npm install -g @earendil-works/pi-coding-agent"
+    fork_since = "0.60"
+    bound_to_cwd = True
     resume_option = "--session"
 
     # Where files lie
@@ -157,6 +159,9 @@ class PiReader(Reader):
         return list(records(ref.path))
 
     # Commands
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         return self.command(self.resume_option, session, model)

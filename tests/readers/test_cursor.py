@@ -1,6 +1,7 @@
 """What is odd about Cursor: three stores that share ids, roots of blobs, summaries, bubbles, and usage that nobody keeps."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, contextmanager
@@ -417,6 +418,18 @@ def test_what_the_database_says_of_a_session(home):
     assert (session.title, session.model, session.cwd, session.mode) == ("One", None, "/work/told", "default")
     assert session.created_at == datetime(2026, 11, 17, 20, 30, tzinfo=UTC)
     assert session.updated_at == datetime(2026, 11, 17, 20, 50, tzinfo=UTC)
+
+
+def test_a_session_without_any_time_ended_when_its_files_were_written(home):
+    store = home.store()
+    store.meta(store.root([user("One"), assistant("Done")]), createdAt=None)
+    store.close()
+    wal = store.path.with_name("store.db-wal")
+    wal.touch()
+    os.utime(store.path, (1_700_000_000, 1_700_000_000))
+    os.utime(wal, (1_700_000_060, 1_700_000_060))
+
+    assert home.session().updated_at.timestamp() == 1_700_000_060
 
 
 def test_the_directory_a_place_is_named_for_goes_before_others(home):
@@ -1003,7 +1016,9 @@ def test_chats_of_old_versions(home):
     assert sessions["vs"].cwd == sessions["inline"].cwd == "/work/shop"
 
     ide.put("composerData:tab", None)
+    ide.item(path, "interactive.sessions", b'[{"sessionId": "vs", "requests": [')
 
+    assert set(home.sessions()) == {"tab", "inline"}
     tab = home.session("tab")
     assert (said(tab), tab.title, tab.model, tab.cwd) == (
         ["Old question", "Old answer"],
@@ -1180,7 +1195,8 @@ def plain_tables(home: Home, key: str = "INTEGER PRIMARY KEY", link: str = "INTE
 
 
 @pytest.mark.parametrize(
-    ("key", "link", "ids"), [("INTEGER PRIMARY KEY", "INTEGER", (42, 43)), ("TEXT", "", (ID, OTHER))]
+    ("key", "link", "ids"),
+    [("INTEGER PRIMARY KEY", "INTEGER", (42, 43)), ("INTEGER PRIMARY KEY", "", (42, 43)), ("TEXT", "", (ID, OTHER))],
 )
 def test_a_database_of_plain_tables(home, key, link, ids):
     with closing(plain_tables(home, key, link)) as db:

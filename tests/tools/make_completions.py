@@ -4,7 +4,7 @@ The scripts know commands, options and fixed values. What only the catalog knows
 take its answer as text: nothing a session contains is ever evaluated by a shell.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -563,7 +563,7 @@ def fish_quoted(text: str) -> str:
     return "'" + text.replace("\\", r"\\").replace("'", r"\'") + "'"
 
 
-RENDERERS = {Shell.bash: bash, Shell.zsh: zsh, Shell.fish: fish}
+RENDERERS: dict[Shell, Callable[[Command, Sequence[Option]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 def scripts() -> dict[Shell, str]:

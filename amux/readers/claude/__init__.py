@@ -31,6 +31,7 @@ class ClaudeReader(Reader):
     title = "Claude Code"
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
+    fork_since = "1.0.128"
 
     def roots(self) -> Sequence[Path]:
         if moved := self.host.env.get("CLAUDE_CONFIG_DIR"):
@@ -74,6 +75,9 @@ class ClaudeReader(Reader):
         if isinstance(loop, dict):
             return [id for id in list_at(loop, "session_ids") if isinstance(id, str)]
         return super().ids_in(path)
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if (session.path or "").endswith(STORE):

@@ -25,6 +25,7 @@ class CodexReader(Reader):
     title = "Codex"
     program = "codex"
     install = "npm install -g @openai/codex"
+    fork_since = "0.98"
 
     def __init__(self, agent: str, host: Host) -> None:
         super().__init__(agent, host)
@@ -66,6 +67,9 @@ class CodexReader(Reader):
         if len(read) == 1:
             return read[0]
         return [record for found in read for record in (found if isinstance(found, list) else [found])]
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("-m", model) if model else ()), prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         return self.command("resume", session, model)

@@ -88,6 +88,9 @@ class CopilotReader(Reader):
 
         return document(ref.path) if ref.path.endswith(".json") else list(events.records(ref.path))
 
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), "--interactive", prompt]
+
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if session.kind != "main" or os.path.dirname(session.path or "") == str(self.roots()[-1]):
             return None  # a sub-agent has no session of its own, and no version of the program opens those documents

@@ -56,6 +56,7 @@ class CursorReader(Reader):
     title = "Cursor"
     program = "cursor-agent"
     install = "curl https://cursor.com/install -fsS | bash"
+    bound_to_cwd = True
     fork_hint = "cursor-agent cannot fork: resume the session instead"
 
     def __init__(self, agent: str, host: Host) -> None:
@@ -221,6 +222,9 @@ class CursorReader(Reader):
             began=told.created_at,
             usage_recorded=False,
         )
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         """Only what the CLI itself began: given any other id, it begins a new session under it."""

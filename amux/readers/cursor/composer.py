@@ -64,7 +64,7 @@ class Composers(Database):
         for id, number, size, told in described:
             header, bubbles_held = headers.get(id, {}), held.get(id, (0, 0))
             workspace = text_at(told, 1) or text_at(header, "workspaceId") or ""
-            fingerprint = f"{number} {size} {bubbles_held} {sorted(header.items())} {state}"
+            fingerprint = f"{number} {size} {at(told, 0)} {bubbles_held} {sorted(header.items())} {state}"
             weight = size + BUBBLE_BYTES * bubbles_held[0]
             folder = folders.get(workspace) or listed_in.get(id, "")
             found.append(Found(id, Rank.COMPOSER, self.path, fingerprint, weight, folder, parents.get(id, "")))

@@ -169,7 +169,7 @@ def paired(spoken: Iterable[Message]) -> list[Message]:
             waiting[one.tool_call_id] = place, number
         id = message.tool_result.tool_call_id if message.tool_result else None
         if id and id in waiting:
-            asked, number = waiting.pop(id)
+            asked, number = waiting[id]
             calls = list(found[asked].tool_calls)
             calls[number] = replace(calls[number], output=message.content, is_error=message.is_error)
             found[asked] = replace(found[asked], tool_calls=tuple(calls))

@@ -61,6 +61,9 @@ class DroidReader(Reader):
         lines = [{name: value for name, value in line.items() if name not in PRIVATE} for line in records(ref.path)]
         return {"records": lines, "settings": settings_of(ref.path)}
 
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return None if model else [self.program, prompt]  # only `droid exec` takes a model
+
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         # There is no option for a model: -m belongs to `droid exec`, which wants a prompt.
         return [self.program, "--resume", session.session_id] if ID.fullmatch(session.session_id) else None

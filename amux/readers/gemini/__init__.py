@@ -36,6 +36,9 @@ class GeminiReader(Reader):
     title = "Gemini CLI"
     program = "gemini"
     install = "npm install -g @google/gemini-cli"
+    resume_since = "0.15"
+    fork_since = "0.43"
+    bound_to_cwd = True
     listed: Store | None = None
 
     def roots(self) -> Sequence[Path]:
@@ -99,6 +102,9 @@ class GeminiReader(Reader):
         except UnreadableSession:
             origin = None
         return origin if origin != id else None, (key,)
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), "--prompt-interactive", prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if not resumable(session) or session.session_id.startswith("-"):

@@ -31,6 +31,7 @@ class OpencodeReader(Reader):
     title = "OpenCode"
     program = "opencode"
     install = "npm install -g opencode-ai"
+    fork_since = "1.1"
     fork_hint = "opencode before 1.1 cannot fork: resume the session instead"
 
     def __init__(self, agent: str, host: Host) -> None:
@@ -104,6 +105,9 @@ class OpencodeReader(Reader):
             return self.database(ref.path).raw(session_id)
         except ERRORS as error:
             raise UnreadableSession(ref.path, str(error)) from error
+
+    def start_command(self, prompt: str, model: str | None) -> list[str] | None:
+        return [self.program, *(("--model", model) if model else ()), "--prompt", prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         if (session.path or "").endswith(".json") and self.paths():
