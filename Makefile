@@ -43,7 +43,7 @@ bench: .venv/tested  ## measure the budgets and print them as a table
 	$(BIN)/python tests/bench/run.py
 
 snapshots: .venv/tested  ## rewrite the expected output; read the diff before you commit it
-	$(BIN)/python -m pytest --snapshot-update tests/test_cli.py
+	$(BIN)/python -m pytest --snapshot-update tests/test_cli.py tests/test_schema.py
 
 soak: .venv/tested  ## the long form of the tests that try to break it
 	AMUX_SOAK=1 $(BIN)/python -m pytest tests/hard

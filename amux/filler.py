@@ -62,7 +62,7 @@ def fill_shards(
             "platform": host.platform,
             "shard": str(shard),
             "rows": rows + number * STRIDE,
-            "refs": share,
+            "refs": [tuple(ref) for ref in share],
             "fingerprints": fingerprints,
             "prices": str(prices.user_file) if prices.user_file else None,
         }

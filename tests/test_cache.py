@@ -158,3 +158,22 @@ def test_an_index_that_is_mostly_dead_is_built_anew(corpus, tmp_path, monkeypatc
 
     assert max(rows) < 12 * min(rows) / 2
     assert rows[-1] <= max(rows[:6])
+
+
+def test_many_bytes_are_read_by_several_processes_to_the_same_answer(corpus, tmp_path, monkeypatch):
+    for path in corpus.scenarios():
+        if path.parent.name in ("claude", "codex", "opencode") and path.name in (
+            "fork",
+            "fork-0.117",
+            "subagent",
+            "killed-wal",
+            "one",
+        ):
+            shutil.copytree(path / "home", tmp_path, dirs_exist_ok=True, symlinks=True)
+    (tmp_path / ".claude" / "__store.db").write_bytes(b"no database")
+    alone = answers(Host.current(tmp_path), cache=False)
+    monkeypatch.setattr("amux.catalog.WORTHWHILE", 1)
+
+    assert answers(Host.current(tmp_path), cache=True) == alone
+    assert answers(Host.current(tmp_path), cache=True) == alone
+    assert answers(Host.current(tmp_path), cache=False) == alone
