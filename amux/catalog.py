@@ -545,7 +545,7 @@ class Catalog:
                 rows.extend(row for (row,) in found)
         if part:
             rows = [row for row in rows if search.part_of(row) == part]
-        return sorted(set(rows))
+        return sorted(set(rows) if len(terms) > 1 else rows)
 
     def searched(self, query: Query) -> list[tables.Matched]:
         """Every session a search looks at, newest first, for looking into the files themselves."""

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,10 +43,13 @@ class SessionManager:
     def __init__(self, host: Host | None = None, *, cache: bool = True, report: Report | None = None) -> None:
         self.host = host or Host.current()
         self.readers = readers.Readers(self.host)
-        weakref.finalize(self, self.readers.close)
         self.report = report
         self.prices = money.Prices(user_prices())
         self.catalog = kept_catalog(self.prices) if cache else Catalog.in_memory(self.prices)
+        opened = ExitStack()
+        opened.callback(self.readers.close)
+        opened.callback(self.catalog.close)
+        weakref.finalize(self, opened.close)
 
     # Operations
 

@@ -95,15 +95,12 @@ def run_of(record: Record) -> Run | None:
 
 
 TABLES = """
-    drop table if exists temp.runs;
-    drop table if exists temp.covered;
-    drop table if exists temp.tag;
-    create temp table runs (
+    create temp table if not exists runs (
         session integer, scope integer, agent text, native_id text, model text, quarter integer, calls integer, input integer,
         output integer, thinking integer, cached integer, written integer, usd integer, run integer, estimate integer, auto integer,
         unpriced integer, unestimated integer, unrecorded integer, aggregate integer, at integer, counts integer);
-    create temp table covered (session integer primary key, usd integer);
-    create temp table tag (session integer, tag text, primary key (session, tag)) without rowid;
+    create temp table if not exists covered (session integer primary key, usd integer);
+    create temp table if not exists tag (session integer, tag text, primary key (session, tag)) without rowid;
 """
 FAMILY = """
     select r.no, r.scope, r.turn_count, sum(t.usd), sum(coalesce(t.input, 0) + coalesce(t.output, 0) + coalesce(t.cached, 0) + coalesce(t.written, 0))
@@ -122,7 +119,10 @@ def lay_over(
     tags: Mapping[tuple[str, str], Sequence[str]],
 ) -> None:
     """Make the temporary tables for the stores this run looks at."""
-    db.executescript(TABLES)
+    for statement in TABLES.split(";"):
+        db.execute(statement)
+    for table in ("runs", "covered", "tag"):
+        db.execute(f"delete from temp.{table}")
     among = ", ".join(map(str, scopes))
     db.execute(
         f"insert or ignore into temp.tag select s.no, j.value from session s, json_each(s.tags) j where s.tags <> '[]' and s.scope in ({among})"

@@ -6,6 +6,7 @@ stretch of them, so a row's number tells the session, the message and the part. 
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -155,10 +156,7 @@ def weight(row: int) -> float:
 
 def best_row(held: Sequence[Sequence[int]]) -> int | None:
     """The row to show: of those in which the most groups match, the one in the weightiest part, the first of them."""
-    together: dict[int, int] = {}
-    for rows in held:
-        for row in rows:
-            together[row] = together.get(row, 0) + 1
+    together = Counter(row for rows in held for row in rows)
     return min(together, key=lambda row: (-together[row], -weight(row), row), default=None)
 
 
@@ -197,7 +195,7 @@ def scores(
         if no not in among:
             continue
         room = SATURATION * (1 - LENGTH + LENGTH * lengths[no] / usual)
-        often = [sum(map(weight, one[no])) for one in held]
+        often = [sum([PART_WEIGHTS[row & PART_MASK] for row in one[no]]) for one in held]
         score = sum(idf * times * (SATURATION + 1) / (times + room) for idf, times in zip(rare, often, strict=True))
         score *= (EXACT if no in exact else 1) * (1 + RECENT * 0.5 ** ((newest - updated) / HALF_LIFE))
         found[no] = round(score / highest, 4)

@@ -190,9 +190,15 @@ def cost_record(sums: Sequence[Any]) -> CostRecord:
 
 def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Sequence[Sequence[int]]) -> Matched:
     first, times, offsets, key, path, fingerprint, size, files = row[-8:]
-    best = search.best_row(held)
-    message = (best >> search.PART_BITS) - first - 1 if best is not None else -1
     when, start = array("q", times), array("q", offsets)
+
+    def near(row: int) -> bool:
+        """Whether the message can be found again without reading the whole session; the title always can."""
+        place = (row >> search.PART_BITS) - first - 1
+        return bool(place < 0 or (place < len(start) and start[place] >= 0))
+
+    best = search.best_row([[row for row in rows if near(row)] for rows in held]) or search.best_row(held)
+    message = (best >> search.PART_BITS) - first - 1 if best is not None else -1
     time = when[message] if 0 <= message < len(when) else 0
     offset = start[message] if 0 <= message < len(start) else -1
     return Matched(

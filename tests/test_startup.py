@@ -22,12 +22,7 @@ HEAVY = {
 
 def loaded(home: str, *arguments: str) -> set[str]:
     """The modules a run of amux loads, whole names and their first parts."""
-    code = (
-        "import sys; from amux.cli import main; sys.argv = ['amux', *sys.argv[1:]]\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
+    code = "import sys; from amux.cli import answered; answered(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     run = subprocess.run(
         [sys.executable, "-c", code, "--home", home, *arguments], capture_output=True, text=True, check=True
     )

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -18,8 +20,11 @@ from amux.query import Query
 from amux.readers._base import Host
 
 SECONDS = 10
+MEMORY = 1_000_000_000
 SOAK = bool(os.environ.get("AMUX_SOAK"))
 MAGIC = b"SQLite format 3\0"
+DAMAGED = re.compile("[\0\x1b\u2028\ufffd(]")
+"""What damage inside a text leaves in it."""
 
 Said = tuple[str, str]
 """Who said something, and what."""
@@ -30,17 +35,24 @@ class Hang(BaseException):
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
+def at_most(seconds: float, memory: int) -> Iterator[None]:
+    """Not longer, and not with so much more memory than now: a device that never ends would take all there is."""
+
     def stop(*_: object) -> None:
         raise Hang(f"not done after {seconds} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else None
+    if pages:
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + memory, hard))
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def agents() -> tuple[str, ...]:
@@ -76,7 +88,7 @@ class Telling:
 def told(agent: str, host: Host, *, shown: bool = True) -> Telling:
     """List, read, search, cost and, with `shown`, print every session in every format."""
     try:
-        with at_most(SECONDS):
+        with at_most(SECONDS, MEMORY):
             manager = SessionManager(host, cache=False)
             listed = manager.list(Query(agents=(agent,), subagents=True))
             telling = Telling({}, tuple(f"{one.path}: {one.reason}" for one in manager.skipped))
@@ -189,8 +201,8 @@ def forms(text: str) -> Iterator[bytes]:
 
 
 def same(wanted: Said, found: Said) -> bool:
-    """Whether it is told; what comes behind the damage may have been added to it."""
-    return wanted[0] == found[0] and found[1].startswith(wanted[1])
+    """Whether it is told; what comes behind the damage may have been added to it, and a later copy may be the damaged one."""
+    return wanted[0] == found[0] and DAMAGED.sub("", found[1]).startswith(DAMAGED.sub("", wanted[1]))
 
 
 def kept(wanted: Sequence[Said], found: Sequence[Said]) -> list[Said]:

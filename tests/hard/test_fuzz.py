@@ -1,14 +1,26 @@
 """Damaged files: whatever became of one, nothing crashes or hangs, the others are there, and so is what stood before."""
 
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from amux.readers import _json
 from amux.readers._base import Host
 
 from . import law, mutate
+from .commands import place, unprivileged
 from .law import SOAK, Telling, broken_law, told
 from .mutate import Damage
 
@@ -132,3 +144,235 @@ def test_what_is_whole_in_a_damaged_database_is_told(case, clean, tmp_path):
             wrong += failures(clean, patient, damages, stood)
 
     assert not wrong, "\n".join(wrong)
+
+
+# What is no file
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def listener(path: Path) -> None:
+    """A socket; its name must be short, so it is made elsewhere."""
+    made = Path(f"amux-{os.getpid()}.socket")
+    with contextmanager_chdir("/tmp"), socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(made))
+        shutil.move(Path("/tmp") / made, path)
+
+
+@contextmanager
+def contextmanager_chdir(where: str) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(where)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def dangling_link(path: Path) -> None:
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def circular_link(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def link_to_a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def link_to_the_home(path: Path) -> None:
+    path.symlink_to("..")
+
+
+KINDS = (directory, pipe, listener, dangling_link, circular_link, link_to_a_device, link_to_the_home)
+
+
+def test_what_is_no_file_costs_itself_alone(case, clean):
+    wrong: list[str] = []
+    for path in files(case.home):
+        aside = path.with_name(path.name + ".aside")
+        dice = seeded(case, path)
+        for kind in KINDS if SOAK else dice.sample(KINDS, 2):
+            path.rename(aside)
+            kind(path)
+            after = told(case.agent, Host(case.home, case.env))
+            remove(path)
+            aside.rename(path)
+            wrong += [f"{path.name}: {kind.__name__}: {what}" for what in broken_law(clean, after, str(path), {})]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("agent", law.agents())
+def test_a_file_or_directory_that_cannot_be_read_costs_itself_alone(corpus, tmp_path, agent):
+    case = corpus.open_case(corpus.scenarios(agent)[-1], tmp_path)
+    where = place(case, tmp_path / "own")
+    before = {one["sessionId"]: one["path"] for one in where.listed(agent, "--subagents")}
+    for path in [*files(case.home), *(path for path in case.home.rglob("*") if path.is_dir() and not path.is_symlink())]:
+        mode = path.stat().st_mode
+        path.chmod(0)
+        run = where.run("sessions", "list", agent, "--subagents", "--json", "--no-cache", prefix=unprivileged(), check=False)
+        path.chmod(mode)
+
+        assert run.returncode == 0, (path, run.stderr)
+        assert "Traceback" not in run.stderr
+        others = {id for id, file in before.items() if not file.startswith(store_of(path))}
+        assert others <= {one["sessionId"] for one in json.loads(run.stdout)}, path
+        if not SOAK and path.suffix == ".lock":
+            break
+
+
+def store_of(path: Path) -> str:
+    return str(path).removesuffix("-wal").removesuffix("-shm")
+
+
+# Sizes
+
+
+def longest_lines(agent: str, case) -> Path | None:
+    found = [path for path in files(case.home) if path.suffix == ".jsonl" and path.stat().st_size]
+    sessions = {one.path for one in told(agent, Host(case.home, case.env), shown=False).sessions.values()}
+    return max((path for path in found if str(path) in sessions), key=lambda path: path.stat().st_size, default=None)
+
+
+@pytest.mark.parametrize("agent", law.agents())
+def test_a_huge_line_is_read_within_a_gigabyte(corpus, tmp_path, agent):
+    """A line that is one text, and one that is no JSON at all, before the last line of a transcript."""
+    found = [(scenario, path) for scenario in corpus.scenarios(agent)
+             if (path := longest_lines(agent, corpus.open_case(scenario, tmp_path / scenario.name)))]
+    if not found:
+        pytest.skip(f"{agent} has no files of lines")
+    size = 100_000_000 if SOAK else 3_000_000
+    scenario, path = found[-1]
+    truth = json.loads((scenario / "truth.json").read_text())
+    home = tmp_path / scenario.name / "home"
+    host = Host(home, {name: value.replace("$HOME", str(home)) for name, value in (truth["env"] or {}).items()})
+    before = told(agent, host, shown=False)
+    content = path.read_bytes()
+    start = mutate.line_starts(content)[-1]
+    for line in (b"x" * size, b'{"type":"user","message":{"role":"user","content":"' + b"word " * (size // 5) + b'"}}'):
+        path.write_bytes(content[:start] + line + b"\n" + content[start:])
+        peak, seconds, ids = measured(agent, host)
+
+        assert set(before.sessions) <= set(ids)
+        assert peak < 1_000_000_000
+        assert seconds < law.SECONDS * (3 if SOAK else 1)
+        path.write_bytes(content)
+
+
+MEASURE = """
+import json, resource, sys, time
+from pathlib import Path
+from amux.manager import SessionManager
+from amux.query import Query
+from amux.readers._base import Host
+agent, home, env = json.load(sys.stdin)
+began = time.monotonic()
+manager = SessionManager(Host(Path(home), env), cache=False)
+ids = [one.session_id for one in manager.list(Query(agents=(agent,), subagents=True))]
+assert not [one for one in manager.skipped if one.reason.startswith("unexpected")], manager.skipped
+print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, time.monotonic() - began, ids]))
+"""
+
+
+def measured(agent: str, host: Host) -> tuple[int, float, list[str]]:
+    """The memory a process took at most to list an agent's sessions, how long it took, and their ids."""
+    asked = json.dumps([agent, str(host.home), dict(host.env)])
+    run = subprocess.run([sys.executable, "-c", MEASURE], input=asked, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    peak, seconds, ids = json.loads(run.stdout)
+    return peak, seconds, ids
+
+
+# Anything at all
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4))
+quick = settings(
+    max_examples=20_000 if SOAK else 150,
+    deadline=None,
+    derandomize=not SOAK,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@quick
+@given(st.binary(max_size=200) | st.text(max_size=100) | values.map(lambda value: json.dumps(value)))
+def test_decoding_anything_gives_what_can_be_printed(line):
+    value = _json.decoded(line)
+
+    json.dumps(value, ensure_ascii=False).encode()  # no half surrogate pair is left
+
+
+@quick
+@given(values, st.lists(st.text(max_size=5) | st.integers(-3, 3), max_size=4))
+def test_fields_of_anything_are_what_they_are_asked_for_or_nothing(value, path):
+    assert isinstance(_json.text_at(value, *path), str | None)
+    assert isinstance(_json.int_at(value, *path), int | None)
+    assert isinstance(_json.list_at(value, *path), list)
+    assert isinstance(_json.dict_at(value, *path), dict)
+    amount = _json.usd_at(value, *path)
+    assert amount is None or amount >= 0
+    time = _json.time_at(value, *path)
+    assert time is None or time.utcoffset().total_seconds() == 0
+
+
+@pytest.fixture(scope="module")
+def transcripts(corpus, tmp_path_factory) -> dict[str, tuple[Host, Path, list[dict]]]:
+    """For each agent with files of lines, a home, the file of a session in it, and its records."""
+    found = {}
+    for agent in law.agents():
+        for scenario in corpus.scenarios(agent):
+            case = corpus.open_case(scenario, tmp_path_factory.mktemp("transcript"))
+            path = longest_lines(agent, case)
+            if path and (agent not in found or path.stat().st_size < found[agent][1].stat().st_size):
+                records = [json.loads(line) for line in path.read_bytes().splitlines() if line]
+                found[agent] = Host(case.home, case.env), path, records
+    return found
+
+
+@settings(quick, max_examples=5_000 if SOAK else 250)
+@given(st.data())
+def test_records_with_anything_in_them_are_read(transcripts, data):
+    agent = data.draw(st.sampled_from(sorted(transcripts)), label="agent")
+    host, path, records = transcripts[agent]
+    changed = json.loads(json.dumps(records))
+    for _ in range(data.draw(st.integers(1, 4))):
+        record = data.draw(st.sampled_from(changed))
+        change(record, data)
+    path.write_text("\n".join(json.dumps(record) for record in changed), errors="surrogatepass")
+
+    assert told(agent, host).wrong == []
+
+
+def change(value: object, data) -> None:
+    """Put anything in the place of something below a value."""
+    while True:
+        places = list(value) if isinstance(value, dict) else list(range(len(value)))
+        if not places:
+            return
+        where = data.draw(st.sampled_from(places))
+        if not isinstance(value[where], dict | list) or not value[where] or data.draw(st.booleans()):
+            value[where] = data.draw(values)
+            return
+        value = value[where]
+
+
+def test_fuzzing_took_no_more_than_a_gigabyte():
+    """Of all tests of this file: the most memory this process ever had."""
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000
