@@ -24,7 +24,7 @@ HIGHLIGHTED_LENGTH = 20_000
 """Longer code stays plain: colours cost four times its size, and some lexers are slow on hostile texts."""
 ALLOWED_LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 ALIGNMENT = re.compile(r"text-align:(left|center|right)")
-FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
+FORMATTER: "HtmlFormatter[str]" = HtmlFormatter(nowrap=True)
 
 Env = Any
 Options = Any

@@ -1,14 +1,13 @@
 """Damaged files: whatever became of one, nothing crashes or hangs, the others are there, and so is what stood before."""
 
+import contextlib
 import json
 import os
 import resource
-import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -158,21 +157,10 @@ def pipe(path: Path) -> None:
 
 
 def listener(path: Path) -> None:
-    """A socket; its name must be short, so it is made elsewhere."""
-    made = Path(f"amux-{os.getpid()}.socket")
-    with contextmanager_chdir("/tmp"), socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(made))
-        shutil.move(Path("/tmp") / made, path)
-
-
-@contextmanager
-def contextmanager_chdir(where: str) -> Iterator[None]:
-    before = os.getcwd()
-    os.chdir(where)
-    try:
-        yield
-    finally:
-        os.chdir(before)
+    """A socket: it is made by a short name, since a long one is refused."""
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    path.with_name("socket").rename(path)
 
 
 def dangling_link(path: Path) -> None:
@@ -194,18 +182,38 @@ def link_to_the_home(path: Path) -> None:
 KINDS = (directory, pipe, listener, dangling_link, circular_link, link_to_a_device, link_to_the_home)
 
 
+def plain_file(path: Path) -> None:
+    path.write_bytes(b"no directory")
+
+
+def instead(case, clean: Telling, path: Path, kind: Callable[[Path], None]) -> list[str]:
+    """How the law is broken when something else lies in the place of a file or directory."""
+    aside = path.with_name(path.name + ".aside")
+    path.rename(aside)
+    kind(path)
+    after = told(case.agent, Host(case.home, case.env))
+    remove(path)
+    aside.rename(path)
+    inside = {id: one for id, one in clean.sessions.items() if one.path.startswith(store_of(path))}
+    others = Telling({id: one for id, one in clean.sessions.items() if id not in inside})
+    return [f"{path.name}: {kind.__name__}: {what}" for what in broken_law(others, after, str(path), {})]
+
+
 def test_what_is_no_file_costs_itself_alone(case, clean):
     wrong: list[str] = []
     for path in files(case.home):
-        aside = path.with_name(path.name + ".aside")
-        dice = seeded(case, path)
-        for kind in KINDS if SOAK else dice.sample(KINDS, 2):
-            path.rename(aside)
-            kind(path)
-            after = told(case.agent, Host(case.home, case.env))
-            remove(path)
-            aside.rename(path)
-            wrong += [f"{path.name}: {kind.__name__}: {what}" for what in broken_law(clean, after, str(path), {})]
+        kinds = KINDS if SOAK else seeded(case, path).sample(KINDS, 2)
+        wrong += [what for kind in kinds for what in instead(case, clean, path, kind)]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_no_directory_costs_itself_alone(case, clean):
+    wrong: list[str] = []
+    kinds = (plain_file, *KINDS)
+    for path in [path for path in sorted(case.home.rglob("*")) if path.is_dir() and not path.is_symlink()]:
+        chosen = kinds if SOAK else seeded(case, path).sample(kinds, 2)
+        wrong += [what for kind in chosen for what in instead(case, clean, path, kind)]
 
     assert not wrong, "\n".join(wrong)
 
