@@ -7,7 +7,9 @@ equals an answer from the files.
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 from zlib import crc32
@@ -34,7 +36,7 @@ HASH_BYTES = 32 * 2**20
 WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
 SHADOWS = ("data", "idx", "config")
 """The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
-SCHEMA = f"""
+SCHEMA = """
     create table meta (name text primary key, value not null);
     create table scope (
         no integer primary key, agent text not null, roots text not null, state text, host text, asked text, unique (agent, roots));
@@ -64,7 +66,6 @@ SCHEMA = f"""
         thinking integer, cached integer, written integer, usd integer, estimate integer, auto integer, unpriced integer,
         unestimated integer, unrecorded integer, aggregate integer);
     create index spend_by_session on spend (session);
-    {WORDS.format(name="words")};
 """
 FORMAT = crc32(f"{__version__} {SCHEMA}".encode()) >> 1
 """What a catalog's user_version must be: another schema, or another version's way to read sessions, is built anew."""
@@ -154,9 +155,11 @@ class Catalog:
         db = prepared(sqlite3.connect(path, isolation_level=None))
         db.executescript("pragma journal_mode = off; pragma synchronous = off;")
         db.execute("begin")
-        db.executemany("insert into words (words, rank) values (?, ?)", [("hashsize", HASH_BYTES), ("automerge", 0)])
         made = cls(db, path, prices)
         made.rows = rows
+        if made.searchable:
+            tuned = [("hashsize", HASH_BYTES), ("automerge", 0)]
+            db.executemany("insert into words (words, rank) values (?, ?)", tuned)
         return made
 
     def finish(self) -> None:
@@ -299,7 +302,8 @@ class Catalog:
             self.db.execute(f"drop table {index}")
         for table in ("ref", "session", "charge", "spend", "meta"):
             self.db.execute(f"delete from {table}")
-        self.db.execute(WORDS.format(name="words"))
+        if self.searchable:
+            self.db.execute(WORDS.format(name="words"))
 
     def meta(self, name: str, default: Any) -> Any:
         found = self.db.execute("select value from meta where name = ?", (name,)).fetchone()
@@ -339,6 +343,8 @@ class Catalog:
             (self.rows,) = other.execute("select value from meta").fetchone()
             self.added += other.execute("select coalesce(sum(message_count + 1), 0) from session").fetchone()[0]
             linking.touch(self.db, other.execute("select key from charge"))
+            if not self.searchable:
+                return
             name = f"words_{indexes}"
             self.db.execute(WORDS.format(name=name))
             for shadow in SHADOWS:
@@ -357,6 +363,11 @@ class Catalog:
         # Row by row and not by `attach`, which a transaction that is under way does not allow.
         rows = other.execute(f"select * from {table}")
         self.db.executemany(f"insert into {into or table} values ({marks(rows.description)})", map(change, rows))
+
+    @cached_property
+    def searchable(self) -> bool:
+        """Whether there is an index of words: not in an SQLite without FTS5."""
+        return bool(self.indexes())
 
     def indexes(self) -> list[str]:
         names = self.db.execute(
@@ -394,7 +405,8 @@ class Catalog:
         ]
         self.db.executemany(tables.INSERT_CHARGE, rows)
         linking.touch(self.db, ((key,) for key in charges))
-        self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
+        if self.searchable:
+            self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
 
     # Asking it
 
@@ -614,6 +626,8 @@ def prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     version = db.execute("pragma user_version").fetchone()[0]
     if version == 0:
         db.executescript(f"begin immediate; {SCHEMA} pragma user_version = {FORMAT}; commit;")
+        with suppress(sqlite3.OperationalError):  # an SQLite without FTS5: search then reads the sessions themselves
+            db.execute(WORDS.format(name="words"))
     elif version != FORMAT:
         raise sqlite3.DatabaseError(f"format {version}")
     return db

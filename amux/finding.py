@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from amux import snippets
 from amux.catalog import Catalog
 from amux.errors import InvalidValue
+from amux.model import Session
 from amux.query import Query
 from amux.readers import Readers
 from amux.readers._base import Reader
@@ -37,6 +38,8 @@ class Question:
 
 def hits(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
     typed = words(asked.text)
+    if not catalog.searchable and typed.groups and not asked.regex:
+        return scanned(catalog, readers, asked, [snippets.pattern(group) for group in typed.groups], typed)
     if not asked.regex and typed.groups and not mostly_signs(typed):
         matched, total = found_words(catalog, readers, typed, asked)
         if matched:
@@ -90,35 +93,59 @@ def snippet_of(reader: Reader, one: Matched, wanted: snippets.Pattern) -> Snippe
 def literally(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
     """The sessions whose text holds what was typed as it stands, or matches it as a regular expression."""
     wanted = expression(asked)
-    needed = runs_of(asked)
+    found = scanned(catalog, readers, asked, [wanted] if asked.text.strip() else [], Words(()))
+    found.literal = True
+    return found
+
+
+def scanned(
+    catalog: Catalog, readers: Readers, asked: Question, groups: Sequence[snippets.Pattern | None], typed: Words
+) -> Hits:
+    """The sessions in whose own text every group matches and nothing that is excluded does."""
+    needed = runs_of(asked) if not typed.groups else []
+    excluded = snippets.pattern(typed.excluded)
     found: list[SearchHit] = []
-    for one in catalog.searched(asked.query) if asked.text.strip() else ():
+    for one in catalog.searched(asked.query) if groups else ():
         if not may_hold([one.ref.path, *one.ref.files], needed):
             continue
-        if hit := literal_hit(readers[one.summary.agent], one, wanted, asked.role):
+        session = snippets.read(readers[one.summary.agent], one.ref, one.summary.session_id)
+        if session and (hit := scanned_hit(session, one, groups, excluded, asked.role)):
             found.append(hit)
     if asked.query.sort == "relevance":
         found.sort(key=lambda hit: -hit.relevance_score)
     result = Hits(found[: asked.query.limit] if asked.query.limit else found)
-    result.literal = True
     result.total = len(found)
     return result
 
 
-def literal_hit(reader: Reader, one: Matched, wanted: snippets.Pattern, role: str | None) -> SearchHit | None:
-    session = snippets.read(reader, one.ref, one.summary.session_id)
+def scanned_hit(
+    session: Session,
+    one: Matched,
+    groups: Sequence[snippets.Pattern | None],
+    excluded: snippets.Pattern | None,
+    role: str | None,
+) -> SearchHit | None:
     best: tuple[float, Snippet] | None = None
+    seen: set[int] = set()
     matches, weight = 0, 0.0
-    for place, part, text in snippets.parts(session) if session else ():
-        if (role and part != role) or not wanted.search(text):
+    for place, part, text in snippets.parts(session):
+        if role and part != role:
             continue
+        plain = snippets.folded(text)
+        if excluded and excluded.search(plain):
+            return None
+        here = {number for number, wanted in enumerate(groups) if wanted and wanted.search(plain)}
+        if not here:
+            continue
+        seen |= here
         matches += 1
         weight += WEIGHTS[part]
-        if best is None or WEIGHTS[part] > best[0]:
-            time = session.messages[place].timestamp if session and place >= 0 else None
-            if snippet := snippets.around(text, wanted, part, time):
+        first = groups[min(here)]
+        if first and (best is None or WEIGHTS[part] > best[0]):
+            time = session.messages[place].timestamp if place >= 0 else None
+            if snippet := snippets.around(text, first, part, time):
                 best = WEIGHTS[part], snippet
-    if not matches:
+    if len(seen) < len(groups):
         return None
     return snippets.hit(one.summary, round(weight / (weight + LITERAL_HALF), 4), matches, best[1] if best else None)
 

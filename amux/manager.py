@@ -165,13 +165,12 @@ class SessionManager:
 
     def about(self, agent: str) -> "AgentStatus":
         """Where an agent's sessions were looked for, how many there are, and what can be done with them."""
-        import shutil  # noqa: PLC0415
-
+        from amux.launch import program_path, version_of  # noqa: PLC0415
         from amux.results import AgentStatus  # noqa: PLC0415
 
         newest = self.list(Query(agents=(agent,), limit=1))
         reader = self.readers[agent]
-        program = shutil.which(reader.program) if reader.program else None
+        program = program_path(reader.program) if reader.program else None
         return AgentStatus(
             agent=agent,
             title=reader.title,
@@ -181,6 +180,7 @@ class SessionManager:
             found=tuple(str(root) for root in reader.roots() if root.exists()),
             newest=newest[0].updated_at if newest else None,
             program=reader.program or None,
+            program_version=version_of(program) if program else None,
             installed=program is not None,
             install=reader.install or None,
             can_resume=type(reader).resume_command is not Reader.resume_command,

@@ -107,6 +107,7 @@ class AgentStatus:
     found: tuple[str, ...] = ()
     newest: datetime | None = None
     program: str | None = None
+    program_version: str | None = None
     installed: bool = False
     install: str | None = None
     can_resume: bool = False

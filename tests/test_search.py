@@ -355,3 +355,16 @@ def words_in(text: str) -> set[str]:
 
 def test_an_unknown_agent_has_nothing(tmp_path):
     assert SessionManager(Host.current(tmp_path), cache=False).search("x", Query(agents=("nope",))) == []
+
+
+def test_without_fts5_the_sessions_themselves_are_read(find, monkeypatch):
+    monkeypatch.setattr("amux.catalog.WORDS", "create virtual table {name} using fts9 (text)")
+    ask = find(
+        say("the webhook", "it will retry", id="both"), say("the webhook", "no", id="one"), say("Café", "x", id="other")
+    )
+
+    assert ids(ask("webhook retr")) == ["both"]
+    assert set(ids(ask("webhook"))) == {"both", "one"}
+    assert ids(ask("webhook -retry")) == ["one"]
+    assert ids(ask("cafe")) == ["other"]
+    assert ids(ask("nothing")) == []

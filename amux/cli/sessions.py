@@ -90,6 +90,8 @@ def list_(
         return grids.days(shown, short) if short and sort is ListOrder.date else grids.sessions(shown)
 
     emit(found, as_json=json, view=view)
+    if not found and not json and not sessions.count(Query()):
+        note("amux: amux agents shows where sessions were looked for; amux --demo sessions list shows samples")
     options.note_skipped(sessions)
 
 

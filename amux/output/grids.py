@@ -416,7 +416,7 @@ def agents(found: Sequence["AgentStatus"]) -> Grid:
                 one.agent,
                 count(one.session_count) if one.session_count else "–",
                 ago(one.newest) if one.newest else "–",
-                "installed" if one.installed else "not installed",
+                (one.program_version or "installed") if one.installed else "not installed",
                 "yes" if one.can_resume else "no",
                 "yes" if one.can_fork else "no",
                 ", ".join(map(tilde, one.found)) or f"{tilde(one.stores[0])} (not there)",
