@@ -5,6 +5,7 @@ has read. Nothing is inherited from the program that uses the library: no fork o
 main module.
 """
 
+import gc
 import os
 import selectors
 import subprocess
@@ -105,6 +106,7 @@ def follow(running: Sequence["subprocess.Popen[bytes]"], read: Callable[[int], N
 
 
 def work(job: dict[str, Any]) -> None:
+    gc.disable()  # sessions are read and dropped one by one and hold no cycles
     host = Host(Path(job["home"]), job["env"], job["platform"])
     prices = Prices(Path(job["prices"]) if job["prices"] else None)
     catalog = Catalog.shard(Path(job["shard"]), job["rows"], prices)

@@ -48,9 +48,9 @@ OFFSET = "\0offset"
 """The key under which a record of placed() says where its line begins: no agent's own key holds a NUL."""
 
 
-def placed(path: str) -> Iterator[Record]:
-    """As records(), each record knowing where its line begins."""
-    for start, record in located(path):
+def placed(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[Record]:
+    """As records(), each record knowing where its line begins; lines that begin so are not even decoded."""
+    for start, record in located(path, passed_over):
         record[OFFSET] = start
         yield record
 
@@ -64,13 +64,13 @@ def records(path: str) -> Iterator[Record]:
         yield record
 
 
-def located(path: str) -> Iterator[tuple[int, Record]]:
+def located(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[tuple[int, Record]]:
     """As records(), each with the byte offset of its line."""
     offset = 0
     try:
         with open(path, "rb") as lines:
             for line in lines:
-                record = decoded(line)
+                record = None if line.startswith(passed_over) else decoded(line)
                 if isinstance(record, dict):
                     yield offset, record
                 offset += len(line)

@@ -23,6 +23,8 @@ from amux.readers.claude.conversation import Spilled, conversation
 STATE = frozenset({"custom-title", "ai-title", "summary", "tag", "permission-mode"})
 COPIES = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Lines that repeat what was sent to the model: no place in the conversation."""
+PASSED_OVER = (b'{"type":"api-request', b'{"type":"file-history-')
+"""How the largest lines begin that say nothing here: they are not even decoded."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ def sessions(agent: str, ref: SessionRef) -> list[Session]:
 
 def read_log(path: str, *, subagent: bool) -> Log:
     log = Log()
-    for number, record in enumerate(placed(path)):
+    for number, record in enumerate(placed(path, PASSED_OVER)):
         stamped = record.get("timestamp")
         if isinstance(stamped, str):
             log.began = log.began or stamped
