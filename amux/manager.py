@@ -177,7 +177,7 @@ class SessionManager:
             session_count=self.count(Query(agents=(agent,))),
             unreadable=sum(one.agent == agent for one in self.skipped),
             stores=tuple(str(root) for root in reader.roots()),
-            found=tuple(str(root) for root in reader.roots() if root.exists()),
+            found=tuple(str(root) for root in reader.roots() if os.path.exists(root)),
             newest=newest[0].updated_at if newest else None,
             program=reader.program or None,
             program_version=version_of(program) if program else None,

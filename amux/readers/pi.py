@@ -81,7 +81,7 @@ class PiReader(Reader):
         for store in self.stores():
             found[os.path.realpath(store)] = None
             for entry in entries(store):
-                if entry.is_dir():
+                if os.path.isdir(entry.path):
                     found[os.path.realpath(entry.path)] = None
         yield from found
 

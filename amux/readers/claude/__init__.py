@@ -49,9 +49,9 @@ class ClaudeReader(Reader):
     def all_refs(self) -> Iterator[SessionRef]:
         for root in self.roots():
             for project in entries(root / "projects"):
-                if project.is_dir():
+                if os.path.isdir(project.path):
                     yield from project_refs(project.path)
-            if (root / STORE).is_file():
+            if os.path.isfile(root / STORE):
                 try:
                     yield from old_store().refs(self.opened, str(root / STORE))
                 except UnreadableSession as error:
@@ -71,7 +71,7 @@ class ClaudeReader(Reader):
 
     def ids_in(self, path: Path) -> list[str]:
         """As always; and the agentloop.json that programs on the Claude Agent SDK keep in their working directory."""
-        loop = document(str(path)) if path.is_file() else None
+        loop = document(str(path)) if os.path.isfile(path) else None
         if isinstance(loop, dict):
             return [id for id in list_at(loop, "session_ids") if isinstance(id, str)]
         return super().ids_in(path)
@@ -97,7 +97,7 @@ def old_store() -> ModuleType:
 def project_refs(project: str) -> Iterator[SessionRef]:
     """The sessions of one project directory and their sub-agents, by names alone."""
     found = list(entries(project))
-    beside = {entry.name for entry in found if UUID.fullmatch(entry.name) and entry.is_dir()}
+    beside = {entry.name for entry in found if UUID.fullmatch(entry.name) and os.path.isdir(entry.path)}
     for entry in found:
         stem = entry.name.removesuffix(".jsonl")
         ref = None
@@ -116,7 +116,7 @@ def project_refs(project: str) -> Iterator[SessionRef]:
 def companions(directory: str) -> list[str]:
     """What reading a session opens besides its transcript."""
     found = [f"{directory}/custom-title.json"]
-    found += [entry.path for entry in entries(f"{directory}/tool-results") if entry.is_file()]
+    found += [entry.path for entry in entries(f"{directory}/tool-results") if os.path.isfile(entry.path)]
     return [path for path in found if os.path.exists(path)]
 
 

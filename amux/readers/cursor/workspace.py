@@ -7,6 +7,7 @@ only those that are open), and in 2024 held whole conversations; the chat pane o
 `aiService.prompts` and `aiService.generations` repeat single prompts: no sessions.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class Workspace:
 
 def workspaces(user: str) -> Iterator[Workspace]:
     for entry in entries(f"{user}/workspaceStorage"):
-        if entry.is_dir():
+        if os.path.isdir(entry.path):
             yield Workspace(entry.name, entry.path, folder_in(whole(f"{entry.path}/{DESCRIPTION}")))
 
 

@@ -77,7 +77,7 @@ class DroidReader(Reader):
         if not id or not ID.fullmatch(id) or id == ref.key or caller(log) or "forkedAtMessageId" in log.header:
             return None
         root = self.roots()[0]
-        beside = [os.path.join(entry.path, f"{id}.jsonl") for entry in entries(root) if entry.is_dir()]
+        beside = [os.path.join(entry.path, f"{id}.jsonl") for entry in entries(root) if os.path.isdir(entry.path)]
         return next((path for path in beside if stamp(path)), str(root / f"{id}.jsonl"))
 
 

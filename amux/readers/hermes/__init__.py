@@ -82,7 +82,7 @@ class HermesReader(Reader):
         for root in self.roots():
             yield Home(str(root))
             for entry in entries(root / "profiles"):
-                if PROFILE.fullmatch(entry.name) and entry.is_dir():
+                if PROFILE.fullmatch(entry.name) and os.path.isdir(entry.path):
                     yield Home(entry.path, f"profiles/{entry.name}/")
 
     def state(self) -> str | None:
