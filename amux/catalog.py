@@ -34,6 +34,7 @@ WORTHWHILE = 24 * 2**20
 HASH_BYTES = 32 * 2**20
 """How much of the index a shard gathers before it writes: with FTS5's 1 MB filling takes twice as long."""
 WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
+SHARDS = "shards-"
 SHADOWS = ("data", "idx", "config")
 """The tables FTS5 keeps a contentless index in: copied as they are, an index moves from one file to another."""
 SCHEMA = """
@@ -145,6 +146,8 @@ class Catalog:
         secure(path.parent)
         try:
             return cls(opened(path), path, prices)
+        except sqlite3.OperationalError:  # locked, no room, not ours to write: nothing is wrong with the file
+            raise
         except sqlite3.DatabaseError:
             set_aside(path)
             return cls(opened(path), path, prices)
@@ -173,12 +176,8 @@ class Catalog:
 
     def abandon(self) -> None:
         """Give up a file that failed in use; unless it is sound, the next run finds it out of the way."""
-        try:
-            sound = self.db.execute("pragma quick_check(1)").fetchone() == ("ok",)
-        except sqlite3.Error:
-            sound = False
         self.close()
-        if not sound and self.path:
+        if self.path:
             set_aside(self.path)
 
     # Keeping it fresh
@@ -322,7 +321,9 @@ class Catalog:
 
         from amux import filler  # noqa: PLC0415
 
-        with TemporaryDirectory(prefix="amux-", dir=self.path.parent if self.path else None) as directory:
+        if self.path:
+            clear_away(self.path.parent)
+        with TemporaryDirectory(prefix=SHARDS, dir=self.path.parent if self.path else None) as directory:
             for shard in filler.fill_shards(
                 reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
             ):
@@ -623,14 +624,27 @@ def attempt(reader: Reader, ref: SessionRef) -> tuple[Sequence[Session], str | N
 
 def prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     """A connection to a catalog with its tables. Raises sqlite3.DatabaseError when it holds something else."""
-    version = db.execute("pragma user_version").fetchone()[0]
-    if version == 0:
-        db.executescript(f"begin immediate; {SCHEMA} pragma user_version = {FORMAT}; commit;")
-        with suppress(sqlite3.OperationalError):  # an SQLite without FTS5: search then reads the sessions themselves
-            db.execute(WORDS.format(name="words"))
-    elif version != FORMAT:
-        raise sqlite3.DatabaseError(f"format {version}")
+    if version_of(db) == 0:
+        db.execute("begin immediate")
+        if version_of(db) == 0:  # nobody else made it while this one waited
+            make(db)
+        db.execute("commit")
+    if (version := version_of(db)) != FORMAT:
+        raise sqlite3.DatabaseError(f"format {version:08x}")
     return db
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    found: tuple[int] = db.execute("pragma user_version").fetchone()
+    return found[0]
+
+
+def make(db: sqlite3.Connection) -> None:
+    for statement in SCHEMA.split(";"):
+        db.execute(statement)
+    with suppress(sqlite3.OperationalError):  # an SQLite without FTS5: search then reads the sessions themselves
+        db.execute(WORDS.format(name="words"))
+    db.execute(f"pragma user_version = {FORMAT}")
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -665,6 +679,14 @@ def common_length(a: str, b: str) -> int:
     return next(
         (place for place, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b))
     )
+
+
+def clear_away(directory: Path) -> None:
+    """Remove what a fill that was killed left behind; whoever fills holds the lock, so nobody uses it."""
+    from shutil import rmtree  # noqa: PLC0415
+
+    for left in directory.glob(f"{SHARDS}*"):
+        rmtree(left, ignore_errors=True)
 
 
 def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:

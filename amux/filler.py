@@ -8,6 +8,7 @@ main module.
 import gc
 import os
 import selectors
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -119,4 +120,7 @@ def work(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    work(orjson.loads(sys.stdin.buffer.read()))
+    try:
+        work(orjson.loads(sys.stdin.buffer.read()))
+    except (sqlite3.Error, OSError, ValueError):  # no room, or nobody waits any more: whoever started it reads by itself
+        sys.exit(1)

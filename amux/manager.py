@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amux import money, readers, runs, tags
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from amux.results import AgentStatus, CostSummary, SessionDiff
 
 TOKENS = ("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens", "cache_write_tokens")
+CACHE_FAILS = (sqlite3.Error, OSError, ValueError, ArithmeticError, SubprocessError)
+"""What a cache can do wrong: refuse, be unreadable, hold nonsense, or leave no room for the processes that fill it."""
 SHORTEST_PREFIX = 4
 SHORT_ID = 8
 LATEST = "latest"
@@ -202,11 +205,12 @@ class SessionManager:
                 raise AgentNotFound(agent, readers.names())
         try:
             return self.answer(chosen, question)
-        except (sqlite3.Error, OSError):
+        except CACHE_FAILS as error:
             # A damaged cache file or a full disk must not cost the answer: the same code runs in memory.
             if self.catalog.path is None:
                 raise
-            self.catalog.abandon()
+            if not isinstance(error, sqlite3.OperationalError | OSError):
+                self.catalog.abandon()
             self.catalog = Catalog.in_memory(self.prices)
             return self.answer(chosen, question)
 

@@ -167,7 +167,7 @@ def at_terminal(place: Place, argv: list[str], columns: int = 100, **variables: 
 
 
 def test_nothing_acts_at_a_terminal(hostile):
-    for argv in [*COMMANDS, *shows(hostile)]:
+    for argv in [*COMMANDS, ["sessions", "list", "--json"], *shows(hostile)]:
         assert acting(at_terminal(hostile, [*argv, "-v"])) == [], argv
 
 
@@ -259,16 +259,15 @@ print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd()}))
 def test_an_id_is_no_path_no_option_and_no_command(corpus, tmp_path, agent):
     scenario = next(path for path in corpus.scenarios(agent) if path.name == SCENARIOS[agent])
     seen = 0
-    for number, id in enumerate(IDS):
+    first = sorted(SCENARIOS).index(agent)
+    for number, id in enumerate(IDS if law.SOAK else IDS[first :: len(SCENARIOS)]):
         case = corpus.open_case(scenario, tmp_path / str(number))
         renamed(case, case.sessions[0]["id"], id)
         where = place(case, case.home.parent / "own")
         for one in where.listed(agent):
             seen += one["sessionId"] == id
             check_id(where, agent, one["sessionId"])
-        if not law.SOAK and number > 7:
-            break
-    assert seen or agent not in ("pi", "gemini")
+    assert seen or agent not in ("pi", "gemini")  # the others may take it from the name of the file
 
 
 def check_id(where: Place, agent: str, id: str) -> None:
