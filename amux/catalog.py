@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any, Self
 from zlib import crc32
 
@@ -324,9 +325,15 @@ class Catalog:
         if self.path:
             clear_away(self.path.parent)
         with TemporaryDirectory(prefix=SHARDS, dir=self.path.parent if self.path else None) as directory:
-            for shard in filler.fill_shards(
-                reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
-            ):
+            try:
+                shards = filler.fill_shards(
+                    reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
+                )
+            except SubprocessError:  # no room for their files, or a process was killed: it goes on alone
+                for ref in refs:
+                    self.add(scope, reader, ref, fingerprints)
+                return
+            for shard in shards:
                 self.absorb(scope, shard)
 
     def absorb(self, scope: int, shard: Path) -> None:
@@ -501,7 +508,9 @@ class Catalog:
         """The row of one session and what reading it takes."""
         select = f"""
             select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {tables.SUMMARY} from {tables.SESSIONS} join ref r on r.no = s.ref
-            where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ? order by s.kind, s.no
+            where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ?
+            -- of several that bear the id, the one whose file does: anybody can write an id into a file
+            order by s.kind, instr(r.path, s.id) = 0, instr(r.path, substr(s.id, 1, 8)) = 0, s.no
         """
         row = self.db.execute(select, (session_id,)).fetchone()
         if not row:

@@ -122,5 +122,9 @@ def work(job: dict[str, Any]) -> None:
 if __name__ == "__main__":
     try:
         work(orjson.loads(sys.stdin.buffer.read()))
-    except (sqlite3.Error, OSError, ValueError):  # no room, or nobody waits any more: whoever started it reads by itself
+    except (
+        sqlite3.Error,
+        OSError,
+        ValueError,
+    ):  # no room, or nobody waits any more: whoever started it reads by itself
         sys.exit(1)

@@ -40,7 +40,11 @@ def write(text: bytes, end: bytes = b"\n") -> None:
 
 
 def note(text: str) -> None:
-    """A word on the side: never part of the answer."""
+    """A word on the side: never part of the answer. It may quote a path or an id of somebody else's."""
+    if not text.isprintable():
+        from amux.output.plain import visible  # noqa: PLC0415
+
+        text = visible(text)
     print(text, file=sys.stderr)  # noqa: T201
 
 

@@ -344,7 +344,7 @@ def spent(agent: str, host: Host) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("agent", law.agents())
 def test_an_impostor_neither_hides_a_session_nor_doubles_its_bill(corpus, tmp_path, agent):
-    """A copy of a transcript in another file, which says it is the very same session, and earlier."""
+    """A copy of a transcript in another file, which says it is the very same session."""
     for scenario in corpus.scenarios(agent):
         case = corpus.open_case(scenario, tmp_path / scenario.name)
         host = Host(case.home, case.env)
@@ -358,7 +358,7 @@ def test_an_impostor_neither_hides_a_session_nor_doubles_its_bill(corpus, tmp_pa
     content = path.read_bytes()
     copy = path.with_name(re.sub(r"[0-9a-f](?=[^0-9a-f]*\.jsonl$)", lambda found: "0" if found[0] != "0" else "1", path.name))
     assert copy != path
-    copy.write_bytes(content.replace(b"2026-11", b"2020-11").replace(b"marmalade", b"impostor!"))
+    copy.write_bytes(content.replace(b"marmalade", b"impostor!"))
     after = law.told(agent, host, shown=False)
 
     assert after.wrong == []

@@ -65,6 +65,8 @@ def found(root: str) -> Iterator[tuple[str, str, str]]:
     for project in entries(os.path.join(root, "tmp")):
         for entry in entries(f"{project.path}/chats"):
             if not EXTENSION.search(entry.name):
+                if entry.is_symlink():
+                    continue  # a sub-agent's directory is made by gemini; a link may lead back here
                 for agent in entries(entry.path):
                     if EXTENSION.search(agent.name):
                         yield f"{entry.name}/{EXTENSION.sub('', agent.name)}", agent.path, project.name
