@@ -12,7 +12,7 @@ from amux.cli import options
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
-from amux.output import at_terminal, emit, grids, note, write
+from amux.output import at_terminal, emit, grids, note, tame, write
 from amux.query import Query, here
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def print_chunks(session: Session, form: str) -> None:
     from amux.output.export import chunks  # noqa: PLC0415
 
     for chunk in chunks(session, form):
-        write(chunk, end=b"")
+        write(tame(chunk) if at_terminal() else chunk, end=b"")
 
 
 def family(sessions: SessionManager, session: Session) -> "Family":

@@ -19,7 +19,8 @@ def emit(value: Value, *, as_json: bool, view: "Callable[[Value], Table | str]")
     if as_json:
         from amux.output.jsonout import dumps  # noqa: PLC0415 - orjson is needed for JSON alone
 
-        write(dumps(value, indent=at_terminal()))
+        text = dumps(value, indent=at_terminal())
+        write(tame(text) if at_terminal() else text)
         return
     shown = view(value)
     if isinstance(shown, str):
@@ -30,6 +31,14 @@ def emit(value: Value, *, as_json: bool, view: "Callable[[Value], Table | str]")
         terminal.draw(shown)
     else:
         write(shown.plain().encode("utf-8", "replace"))
+
+
+def tame(text: bytes) -> bytes:
+    """JSON that a terminal shows and does not obey: what JSON itself leaves unescaped (C1, bidi controls) is escaped."""
+    import re  # noqa: PLC0415
+
+    acting = "[\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+    return re.sub(acting, lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
 
 
 def write(text: bytes, end: bytes = b"\n") -> None:
