@@ -56,6 +56,7 @@ def report(catalog: "Catalog", query: Query, wanted: Report) -> CostSummary:
         estimated_usd=usd(total["auto" if wanted.mode == "auto" else "estimate"]) if wanted.mode != "native" else None,
         run_count=ledger.run_count(),
         unpriced=ledger.unpriced() if total[UNPRICED[wanted.mode]] else {},
+        free=ledger.free() if wanted.mode != "native" else (),
         prices=catalog.prices.source if sums["source"] in ("estimated", "mixed") else None,
         breakdowns=breakdowns,
     )
@@ -243,6 +244,16 @@ class Ledger:
             self.values,
         )
         return dict(found.fetchall())
+
+    def free(self) -> tuple[str, ...]:
+        """Models whose calls are estimated at nothing: known to be free, which is not the same as unknown."""
+        if not self.db.execute("select 1 from spend where estimate = 0 limit 1").fetchone():
+            return ()
+        found = self.db.execute(
+            f"{self.source} select b.model from bill b where b.calls > 0 group by b.model having sum(b.estimate) = 0 order by 1",
+            self.values,
+        )
+        return tuple(model for (model,) in found if model)
 
     def run_count(self) -> int:
         found: tuple[int] = self.db.execute(

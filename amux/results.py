@@ -87,6 +87,8 @@ class CostSummary:
     run_count: int = 0
     call_count: int = 0
     unpriced: dict[str, int] = field(default_factory=dict)
+    free: tuple[str, ...] = ()
+    """Models that are known to cost nothing."""
     prices: PriceSource | None = None
     breakdowns: dict[str, CostBreakdown] | None = None
 

@@ -214,6 +214,14 @@ def test_an_unknown_model_is_never_free(tmp_path):
     assert "no price known: mock-model (1,100 tokens)" in grids.costs(found, ("agent",), "UTC").plain()
 
 
+def test_a_free_model_costs_nothing_and_is_said_to(tmp_path):
+    home = claude_home(tmp_path, {"input_tokens": 1000, "output_tokens": 100}, model="deepseek/deepseek-r1:free")
+    found = manager(home).total_cost(group_by=("agent",))
+
+    assert (found.total_usd, found.unpriced, found.free) == (0, {}, ("deepseek/deepseek-r1:free",))
+    assert "free: deepseek/deepseek-r1:free" in grids.costs(found, ("agent",), "UTC").plain()
+
+
 @pytest.mark.parametrize("model", ["m" * 10_000, "claude\x1b[31m", "a\nb", "<b>", "=cmd()"])
 def test_an_odd_model_id_is_an_unknown_one(tmp_path, model):
     home = claude_home(tmp_path, {"input_tokens": 1000, "output_tokens": 100}, model=model)

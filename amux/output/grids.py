@@ -324,6 +324,8 @@ def cost_notes(report: "CostSummary", zone: str | None) -> list[str]:
         notes.append(f"estimates: prices of {report.prices.date} ({report.prices.source} {report.prices.version})")
     if report.approximate:
         notes.append("approximate: some agents keep only totals, which are priced at the base tier")
+    if report.free:
+        notes.append(f"free: {', '.join(map(visible, report.free))}")
     if report.unpriced:
         models = ", ".join(f"{visible(model)} ({count(tokens)} tokens)" for model, tokens in report.unpriced.items())
         notes.append(f"no price known: {models}")
