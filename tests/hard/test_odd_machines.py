@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 ASKED = (
     ("sessions", "list", "--subagents", "--json"),
     ("sessions", "search", "marmalade", "--json"),
-    ("sessions", "search", "問題", "--json"),
+    ("sessions", "search", "日本語", "--json"),
     ("cost", "report", "--group-by", "session,model", "--json"),
     ("sessions", "list"),
     ("sessions", "show", "claude", "latest"),
@@ -223,7 +223,7 @@ sqlite3.connect = functools.partial(sqlite3.connect, factory=Connection)
 """
 
 
-@pytest.mark.parametrize("words", ["marmalade", "marmalade -fork", '"quokka plan"', "問題", "zebra;"])
+@pytest.mark.parametrize("words", ["marmalade", "marmalade -fork", '"quokka plan"', "日本語", "zebra;"])
 def test_without_fts5_search_scans(where, tmp_path, words):
     usual = {one["sessionId"] for one in json.loads(where.run("sessions", "search", words, "--json", "--limit", "0").stdout)}
     site = tmp_path / "site"
@@ -257,6 +257,8 @@ PLACES = {
 def test_stores_are_found_where_other_systems_have_them(corpus, tmp_path, agent, system):
     for scenario in corpus.scenarios(agent):
         case = corpus.open_case(scenario, tmp_path / scenario.name)
+        if "XDG_DATA_HOME" in case.env and system == "win32":
+            continue  # no such thing there
         usual = law.told(agent, Host(case.home, case.env), shown=False)
         for here, there in PLACES.get(agent, {}).get(system, []):
             if (case.home / here).exists():
