@@ -220,9 +220,17 @@ class SessionManager:
             if not self.catalog.unused(agent, self.host):
                 self.catalog.refresh(self.readers[agent], self.report)
         if unseen:
-            noted = runs.runs(runs.index_files(self.host.home, Path.cwd()))
+            noted = runs.runs(runs.index_files(self.host.home, working_directory(self.host)))
             runs.lay_over(self.catalog.db, self.catalog.scopes, noted, tags.kept(self.catalog.db, self.catalog.scopes))
         return question(self.catalog)
+
+
+def working_directory(host: Host) -> Path:
+    """Where the user stands; the home when that place is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return host.home
 
 
 def user_prices() -> Path:

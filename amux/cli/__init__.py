@@ -21,6 +21,8 @@ def main() -> None:
 
         answer(argv[1:])
         return
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:  # a C locale that Python was told not to mend
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", "-m", "amux", *argv])  # noqa: S606
     leave(answered(argv))
 
 
@@ -28,7 +30,8 @@ def answered(argv: list[str]) -> int:
     """Run a command; its exit status."""
     try:
         status = run(arranged(argv))
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the pipe has seen enough. Nothing more can be written, not even by Python's own farewell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -39,7 +42,8 @@ def answered(argv: list[str]) -> int:
 def leave(status: int) -> NoReturn:
     """End the process at once when all is written and closed: taking it apart object by object costs a tenth of a run."""
     atexit._run_exitfuncs()  # noqa: SLF001 - what Python would do first: temporary directories and connections are closed
-    sys.stderr.flush()
+    if sys.stderr:
+        sys.stderr.flush()
     os._exit(status)
 
 
@@ -61,6 +65,11 @@ def run(argv: list[str]) -> int:
         return error.exit_status
     except (KeyboardInterrupt, typer.Abort):
         return 130
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # no room behind stdout, say
+        note_error(AmuxError.code, error.strerror or str(error), recoverable=False, as_json=as_json)
+        return 1
     except Exception as error:
         # What Typer says of wrong usage; any other exception is a bug and keeps its traceback.
         said = getattr(error, "format_message", None)

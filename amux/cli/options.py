@@ -12,7 +12,7 @@ import typer
 from amux import readers
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound
 from amux.manager import LATEST, SessionManager
-from amux.output import note
+from amux.output import at_terminal, note
 from amux.query import Query, moment
 from amux.readers._base import Host
 
@@ -65,7 +65,7 @@ def host() -> Host:
 
 def manager() -> SessionManager:
     report = None
-    if sys.stderr.isatty():
+    if sys.stderr and sys.stderr.isatty():
         from amux.output.terminal import filling  # noqa: PLC0415 - only a terminal sees progress
 
         report = filling()
@@ -122,7 +122,7 @@ def among_all(sessions: SessionManager, prefix: str) -> tuple[str, str]:
 
 
 def at_screen() -> bool:
-    return sys.stdout.isatty()
+    return at_terminal()
 
 
 def redactor(sessions: SessionManager) -> "Redactor":

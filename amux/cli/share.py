@@ -123,7 +123,7 @@ def export_all(
 
 def bar(count: int) -> AbstractContextManager[Callable[[int], None]]:
     """A progress bar where there is a terminal to see it."""
-    if not sys.stderr.isatty():
+    if not sys.stderr or not sys.stderr.isatty():
         return nullcontext(lambda _: None)
     from amux.output.terminal.tables import counting  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 def at_terminal() -> bool:
-    return sys.stdout.isatty()
+    return bool(sys.stdout) and sys.stdout.isatty()
 
 
 def emit(value: Value, *, as_json: bool, view: "Callable[[Value], Table | str]") -> None:
@@ -43,9 +43,10 @@ def tame(text: bytes) -> bytes:
 
 def write(text: bytes, end: bytes = b"\n") -> None:
     """Bytes, since the locale's encoding may not hold what people typed; they end with `end`, once."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text if text.endswith(end) else text + end)
-    sys.stdout.buffer.flush()
+    if sys.stdout:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text if text.endswith(end) else text + end)
+        sys.stdout.buffer.flush()
 
 
 def note(text: str) -> None:
@@ -54,7 +55,10 @@ def note(text: str) -> None:
         from amux.output.plain import visible  # noqa: PLC0415
 
         text = visible(text)
-    print(text, file=sys.stderr)  # noqa: T201
+    if sys.stderr:
+        sys.stderr.flush()
+        sys.stderr.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stderr.buffer.flush()
 
 
 def note_error(code: str, message: str, *, recoverable: bool, as_json: bool) -> None:

@@ -197,8 +197,8 @@ def test_a_full_disk_behind_stdout_is_an_error_in_a_line(where, argv):
         )
 
     assert run.returncode == 1
-    assert run.stderr.startswith("amux: ")
-    assert "Traceback" not in run.stderr
+    assert run.stderr.startswith('{"error":' if "--json" in argv else "amux: ")
+    assert run.stderr.count("\n") == 1
 
 
 # SQLite without FTS5
