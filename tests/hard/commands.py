@@ -10,7 +10,20 @@ from functools import cache
 from pathlib import Path
 
 AMUX = str(Path(sys.executable).with_name("amux"))
-MOVING = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "HERMES", "OPENCODE", "PI_", "OMP", "CURSOR", "OPENCLAW", "AMUX", "XDG")
+MOVING = (
+    "CLAUDE",
+    "CODEX",
+    "GEMINI",
+    "COPILOT",
+    "HERMES",
+    "OPENCODE",
+    "PI_",
+    "OMP",
+    "CURSOR",
+    "OPENCLAW",
+    "AMUX",
+    "XDG",
+)
 """How the variables begin that move an agent's store or amux's own directories."""
 
 

@@ -221,7 +221,9 @@ def broken_law(before: Telling, after: Telling, path: str, stood: dict[str, list
     if after.wrong:
         return after.wrong
     inside = sessions_in(before, path)
-    found = [f"{id} is gone, which is in another file" for id in before.sessions if id not in {**inside, **after.sessions}]
+    found = [
+        f"{id} is gone, which is in another file" for id in before.sessions if id not in {**inside, **after.sessions}
+    ]
     for id, wanted in stood.items():
         if wanted and id not in after.sessions:
             found.append(f"{id} is gone, and {len(wanted)} messages stood before the damage; skipped: {after.skipped}")
@@ -236,7 +238,9 @@ def broken_law(before: Telling, after: Telling, path: str, stood: dict[str, list
 def lost_rows(whole: Path, damaged: Path) -> str:
     """The text of every row of a database that its damaged copy does not have as it was."""
     with closing(opened(whole)) as then, closing(opened(damaged)) as now:
-        tables = then.execute("select name from sqlite_master where type = 'table' and sql not like '%virtual%'").fetchall()
+        tables = then.execute(
+            "select name from sqlite_master where type = 'table' and sql not like '%virtual%'"
+        ).fetchall()
         return "\n".join(row for (name,) in tables for row in lost_of(name.decode(), then, now))
 
 

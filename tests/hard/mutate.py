@@ -166,7 +166,9 @@ def lines_swapped(content: bytes, dice: Random) -> Damage | None:
 
 def foreign_line(content: bytes, dice: Random) -> Damage | None:
     line = drawn_line(content, dice)
-    foreign = dice.choice([b"[1,2]\n", b'"text"\n', b"7\n", b"null\n", b"{}\n", b"<html>\n", b'{"type":"nobody knows"}\n'])
+    foreign = dice.choice(
+        [b"[1,2]\n", b'"text"\n', b"7\n", b"null\n", b"{}\n", b"<html>\n", b'{"type":"nobody knows"}\n']
+    )
     return spliced(f"{foreign!r} before the line at {line[0]}", content, line[0], line[0], foreign) if line else None
 
 
@@ -302,4 +304,12 @@ def torn(content: bytes, dice: Random) -> Damage | None:
     return Damage(f"cut at {place}", content[:place], place)
 
 
-DATABASE: tuple[Mutation, ...] = (page_overwritten, page_overwritten, page_overwritten, bits_flipped, torn, zeroed, emptied)
+DATABASE: tuple[Mutation, ...] = (
+    page_overwritten,
+    page_overwritten,
+    page_overwritten,
+    bits_flipped,
+    torn,
+    zeroed,
+    emptied,
+)

@@ -71,7 +71,10 @@ def spoken(count: int, size: int) -> Iterator[tuple[str, dict]]:
         text = f"marmalade word number {number} of a long text " * (size // 40)
         call = f"call{number}"
         yield "user", {"role": "user", "content": f"prompt {number} {text[:200]}"}
-        yield "assistant", answer(2 * number, {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "ls"}})
+        yield (
+            "assistant",
+            answer(2 * number, {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "ls"}}),
+        )
         yield "user", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": text * 2}]}
         yield "assistant", answer(2 * number + 1, {"type": "text", "text": text})
 
@@ -108,10 +111,12 @@ def test_a_huge_session_is_listed_searched_costed_shown_and_exported(huge):
         ("sessions", "show", "claude", "latest", "--format", "jsonl"),
     ]
     if "export" in offered():
-        for form in ("json", "jsonl", "markdown", "html"):
-            found.append(("sessions", "export", "claude", "latest", "--format", form, "--output", f"x.{form}"))
+        forms = ("json", "jsonl", "markdown", "html")
+        found += [("sessions", "export", "claude", "latest", "--format", one, "--output", f"x.{one}") for one in forms]
         found.append(("sessions", "export", "claude", "latest", "--format", "json", "--raw", "--output", "raw.json"))
-        found.append(("sessions", "export", "claude", "latest", "--format", "markdown", "--redact", "--output", "redacted.md"))
+        found.append(
+            ("sessions", "export", "claude", "latest", "--format", "markdown", "--redact", "--output", "redacted.md")
+        )
     answers = {}
     for arguments in found:
         told, _, most = measured(huge, *arguments)
@@ -149,7 +154,10 @@ def many(tmp_path_factory) -> tuple[Place, store.Planted]:
 
 def test_very_many_sessions_are_listed_searched_and_costed(many):
     place, planted = many
-    ids = {(one["agent"], one["sessionId"]) for one in json.loads(measured(place, "sessions", "list", "--limit", "0", "--json")[0])}
+    ids = {
+        (one["agent"], one["sessionId"])
+        for one in json.loads(measured(place, "sessions", "list", "--limit", "0", "--json")[0])
+    }
 
     assert len(ids) == planted.sessions
     commands = [

@@ -64,7 +64,7 @@ class Patient:
         self.content = path.read_bytes()
         self.prefixes: dict[int, Telling] = {}
 
-    def __enter__(self) -> "Patient":
+    def __enter__(self):
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,7 +85,10 @@ def failures(clean: Telling, patient: Patient, damages: list[Damage], stood: Cal
     for damage in damages:
         wanted = stood(damage)
         after = patient.told_with(damage.content)
-        found += [f"{patient.path.name}: {damage.about}: {what}" for what in broken_law(clean, after, str(patient.path), wanted)]
+        found += [
+            f"{patient.path.name}: {damage.about}: {what}"
+            for what in broken_law(clean, after, str(patient.path), wanted)
+        ]
     return found
 
 
@@ -230,10 +233,15 @@ def test_a_file_or_directory_that_cannot_be_read_costs_itself_alone(corpus, tmp_
     case = corpus.open_case(corpus.scenarios(agent)[-1], tmp_path)
     where = place(case, tmp_path / "own")
     before = {one["sessionId"]: one["path"] for one in where.listed(agent, "--subagents")}
-    for path in [*files(case.home), *(path for path in case.home.rglob("*") if path.is_dir() and not path.is_symlink())]:
+    for path in [
+        *files(case.home),
+        *(path for path in case.home.rglob("*") if path.is_dir() and not path.is_symlink()),
+    ]:
         mode = path.stat().st_mode
         path.chmod(0)
-        run = where.run("sessions", "list", agent, "--subagents", "--json", "--no-cache", prefix=unprivileged(), check=False)
+        run = where.run(
+            "sessions", "list", agent, "--subagents", "--json", "--no-cache", prefix=unprivileged(), check=False
+        )
         path.chmod(mode)
 
         assert run.returncode == 0, (path, run.stderr)
@@ -285,7 +293,11 @@ def with_huge_line(content: bytes, filling: bytes, size: int) -> bytes:
     """With a huge text in the last message that can have one; else with a line of nothing."""
     if not filling:
         return content + b"\n" + b"x" * size + b"\n"
-    texts = [one for one in mutate.spans(content) if one.key in (b"text", b"content", b"message") and content[one.start] == 34]
+    texts = [
+        one
+        for one in mutate.spans(content)
+        if one.key in (b"text", b"content", b"message") and content[one.start] == 34
+    ]
     place = texts[-1].start + 1
     return content[:place] + filling * (size // len(filling)) + content[place:]
 
@@ -320,7 +332,9 @@ def measured(agent: str, host: Host) -> tuple[int, float, list[str]]:
 # Anything at all
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+)
 quick = settings(
     max_examples=20_000 if SOAK else 150,
     deadline=None,
@@ -331,7 +345,7 @@ quick = settings(
 
 
 @quick
-@given(st.binary(max_size=200) | st.text(max_size=100) | values.map(lambda value: json.dumps(value)))
+@given(st.binary(max_size=200) | st.text(max_size=100) | values.map(json.dumps))
 def test_decoding_anything_gives_what_can_be_printed(line):
     value = _json.decoded(line)
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import html.parser
+import itertools
 import json
 import os
 import pty
@@ -39,14 +40,80 @@ TEXTS = {
     "NUL": "a\0b",
     "half a pair": "a\ud83db",
 }
-IDS = ("../../etc/passwd", "-rf", "--help", "a;touch owned", "$(touch owned)", "`touch owned`", "a\nb", "'; touch owned; '", f"{ESC}]0;x{BEL}", "%s%n", "..", "con", "x" * 300, "a:b")
+IDS = (
+    "../../etc/passwd",
+    "-rf",
+    "--help",
+    "a;touch owned",
+    "$(touch owned)",
+    "`touch owned`",
+    "a\nb",
+    "'; touch owned; '",
+    f"{ESC}]0;x{BEL}",
+    "%s%n",
+    "..",
+    "con",
+    "x" * 300,
+    "a:b",
+)
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """What a terminal acts upon, or what turns the reading direction round."""
 TAGS = frozenset(
-    "html head meta title link style body header h1 h2 h3 h4 h5 h6 dl div dt dd aside input output button details summary ol ul li a main"
-    " section p article time span pre code footer script hr em strong blockquote table thead tbody tr th td br del s".split()
+    [
+        "html",
+        "head",
+        "meta",
+        "title",
+        "link",
+        "style",
+        "body",
+        "header",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "dl",
+        "div",
+        "dt",
+        "dd",
+        "aside",
+        "input",
+        "output",
+        "button",
+        "details",
+        "summary",
+        "ol",
+        "ul",
+        "li",
+        "a",
+        "main",
+        "section",
+        "p",
+        "article",
+        "time",
+        "span",
+        "pre",
+        "code",
+        "footer",
+        "script",
+        "hr",
+        "em",
+        "strong",
+        "blockquote",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "br",
+        "del",
+        "s",
+    ]
 )
 
 
@@ -78,7 +145,10 @@ def spoiled(content: str, text: str, id: str) -> str:
                 block["input"] = {"command": text, text: text, "file_path": text}
             if block.get("type") == "tool_result":
                 block["content"] = text
-    extra = [{"type": "custom-title", "customTitle": text, "sessionId": id}, {"type": "tag", "tag": text, "sessionId": id}]
+    extra = [
+        {"type": "custom-title", "customTitle": text, "sessionId": id},
+        {"type": "tag", "tag": text, "sessionId": id},
+    ]
     return "\n".join(json.dumps(record) for record in [*records, *extra]) + "\n"
 
 
@@ -149,7 +219,13 @@ def at_terminal(place: Place, argv: list[str], columns: int = 100, **variables: 
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**place.environment, "TERM": "xterm-256color", "PAGER": "cat", **variables}
     environment.pop("COLUMNS", None)
-    options = {"stdin": subprocess.DEVNULL, "stdout": terminal, "stderr": terminal, "env": environment, "cwd": place.own}
+    options = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": terminal,
+        "stderr": terminal,
+        "env": environment,
+        "cwd": place.own,
+    }
     process = subprocess.Popen([AMUX, *place.command(*argv)], **options)
     os.close(terminal)
     told = b""
@@ -228,7 +304,7 @@ def test_markdown_stays_inside_its_message(hostile, tmp_path):
     for path in out.glob("*.md"):
         text = path.read_text()
         tokens = MarkdownIt("commonmark").enable("table").parse(text)
-        headings = [after.content for token, after in zip(tokens, tokens[1:], strict=False) if token.type == "heading_open"]
+        headings = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
         elements = "".join(token.content for token in tokens if token.type == "html_block")
 
         assert acting(text) == []
@@ -248,7 +324,13 @@ def renamed(case, old: str, new: str) -> None:
             path.write_bytes(path.read_bytes().replace(old.encode(), string(new).encode()))
 
 
-SCENARIOS = {"pi": "named-custom-id", "gemini": "one-prompt", "omp": "one-tool", "droid": "one-tool", "agent": "one-tool"}
+SCENARIOS = {
+    "pi": "named-custom-id",
+    "gemini": "one-prompt",
+    "omp": "one-tool",
+    "droid": "one-tool",
+    "agent": "one-tool",
+}
 FAKE = """#!/usr/bin/env python3
 import json, os, sys
 print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd()}))
@@ -273,7 +355,11 @@ def test_an_id_is_no_path_no_option_and_no_command(corpus, tmp_path, agent):
 def check_id(where: Place, agent: str, id: str) -> None:
     shown = where.run("sessions", "show", "--json", "--", agent, id)
     assert json.loads(shown.stdout)["sessionId"] == id
-    for argv in (["sessions", "list"], ["sessions", "show", "--", agent, id], ["cost", "report", "--group-by", "session"]):
+    for argv in (
+        ["sessions", "list"],
+        ["sessions", "show", "--", agent, id],
+        ["cost", "report", "--group-by", "session"],
+    ):
         run = where.run(*argv)
         assert (acting(run.stdout), acting(run.stderr)) == ([], [])
     wrong = where.run("sessions", "show", "--", agent, id + "\x1b]0;x\x07", check=False)
@@ -319,7 +405,9 @@ def check_shell_line(where: Place, agent: str, id: str) -> None:
         assert acting(line.stderr) == []
         return
     assert acting(line.stdout) == []
-    ran = subprocess.run(["bash", "-c", line.stdout], env=environment, cwd=where.own, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        ["bash", "-c", line.stdout], env=environment, cwd=where.own, capture_output=True, text=True, check=True
+    )
     answer = json.loads(ran.stdout)
 
     assert answer["cwd"] == str(started)
@@ -356,7 +444,9 @@ def test_an_impostor_neither_hides_a_session_nor_doubles_its_bill(corpus, tmp_pa
     path, session = max(files.items(), key=lambda item: len(item[1].said))
     before, bill = law.told(agent, host, shown=False), spent(agent, host)
     content = path.read_bytes()
-    copy = path.with_name(re.sub(r"[0-9a-f](?=[^0-9a-f]*\.jsonl$)", lambda found: "0" if found[0] != "0" else "1", path.name))
+    copy = path.with_name(
+        re.sub(r"[0-9a-f](?=[^0-9a-f]*\.jsonl$)", lambda found: "0" if found[0] != "0" else "1", path.name)
+    )
     assert copy != path
     copy.write_bytes(content.replace(b"marmalade", b"impostor!"))
     after = law.told(agent, host, shown=False)
@@ -382,7 +472,9 @@ def test_links_into_other_directories_lead_nowhere_new(corpus, tmp_path, agent):
         after = law.told(agent, host, shown=False)
 
         assert after.wrong == []
-        assert {id: one.said for id, one in after.sessions.items()} == {id: one.said for id, one in before.sessions.items()}
+        assert {id: one.said for id, one in after.sessions.items()} == {
+            id: one.said for id, one in before.sessions.items()
+        }
         assert time.monotonic() - began < law.SECONDS
 
 

@@ -94,10 +94,14 @@ def test_a_home_may_have_any_name(where, tmp_path, name, locale):
     answers = asked(moved, ASKED[:4], env={**moved.environment, **ascii_only})
 
     assert [status for _, _, status in answers] == [0] * 4
-    renamed = [(out.replace(json.dumps(str(home), ensure_ascii=False)[1:-1], str(where.home)), err) for out, err, _ in answers]
+    renamed = [
+        (out.replace(json.dumps(str(home), ensure_ascii=False)[1:-1], str(where.home)), err) for out, err, _ in answers
+    ]
     assert renamed == [(out, err) for out, err, _ in usual]
     as_home = {**moved.environment, "HOME": str(home), **ascii_only}
-    run = subprocess.run([AMUX, "sessions", "list", "--subagents", "--json"], env=as_home, capture_output=True, check=False)
+    run = subprocess.run(
+        [AMUX, "sessions", "list", "--subagents", "--json"], env=as_home, capture_output=True, check=False
+    )
     assert (run.returncode, run.stdout.decode()) == (0, answers[0][0])
 
 
@@ -111,11 +115,15 @@ def test_a_database_in_a_home_of_any_name_is_found(corpus, tmp_path):
         told = law.told(agent, Host(moved, env), shown=False)
 
         assert told.wrong == []
-        assert {id: one.said for id, one in told.sessions.items()} == {id: one.said for id, one in usual.sessions.items()}
+        assert {id: one.said for id, one in told.sessions.items()} == {
+            id: one.said for id, one in usual.sessions.items()
+        }
 
 
 @pytest.mark.parametrize("home", [None, "", "/nonexistent/home", "relative", "/dev/null", "/"])
-@pytest.mark.parametrize("argv", [("sessions", "list", "claude"), ("cost", "report", "--agent", "claude"), ("agents",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "argv", [("sessions", "list", "claude"), ("cost", "report", "--agent", "claude"), ("agents",)], ids=" ".join
+)
 def test_without_a_usable_home_there_is_an_answer(tmp_path, home, argv):
     environment = {name: value for name, value in Place(tmp_path, tmp_path).environment.items() if name != "HOME"}
     if home is not None:
@@ -131,13 +139,16 @@ def test_a_working_directory_that_is_gone_does_not_matter(where, tmp_path):
     command = f"mkdir '{tmp_path}/gone'; cd '{tmp_path}/gone'; rmdir '{tmp_path}/gone'; exec \"$@\""
     for argv, (out, err, status) in zip(ASKED, usual, strict=False):
         run = subprocess.run(
-            ["sh", "-c", command, "sh", AMUX, *where.command(*argv)], env=where.environment, capture_output=True, check=False
+            ["sh", "-c", command, "sh", AMUX, *where.command(*argv)],
+            env=where.environment,
+            capture_output=True,
+            check=False,
         )
         assert (run.stdout.decode(), run.stderr.decode(), run.returncode) == (out, err, status)
 
 
 def test_few_open_files_are_enough(where):
-    command = ["sh", "-c", "ulimit -n 24; exec \"$@\"", "sh", AMUX, *where.command("sessions", "list", "--json")]
+    command = ["sh", "-c", 'ulimit -n 24; exec "$@"', "sh", AMUX, *where.command("sessions", "list", "--json")]
     run = subprocess.run(command, env=where.environment, capture_output=True, text=True, check=False)
 
     assert (json.loads(run.stdout), run.returncode) == (where.listed(), 0)
@@ -152,7 +163,15 @@ def cells(text: str) -> int:
 
 @pytest.mark.parametrize("columns", [40, 20, 7, 1])
 @pytest.mark.parametrize(
-    "argv", [["sessions", "list"], ["sessions", "list", "--tree"], ["sessions", "search", "marmalade"], ["cost", "report"], ["agents"]], ids=" ".join
+    "argv",
+    [
+        ["sessions", "list"],
+        ["sessions", "list", "--tree"],
+        ["sessions", "search", "marmalade"],
+        ["cost", "report"],
+        ["agents"],
+    ],
+    ids=" ".join,
 )
 def test_no_line_is_wider_than_the_terminal(where, columns, argv):
     told = COLOUR.sub("", at_terminal(where, argv, columns=columns)).replace("\r\n", "\n")
@@ -163,14 +182,21 @@ def test_no_line_is_wider_than_the_terminal(where, columns, argv):
 
 
 def test_a_narrow_terminal_shows_a_session(where):
-    told = COLOUR.sub("", at_terminal(where, ["sessions", "show", "claude", "latest"], columns=40)).replace("\r\n", "\n")
+    told = COLOUR.sub("", at_terminal(where, ["sessions", "show", "claude", "latest"], columns=40)).replace(
+        "\r\n", "\n"
+    )
 
     assert [line for line in told.split("\n") if cells(line) > 40] == []
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_no_colour_where_none_is_wanted(where, variables):
-    for argv in (["sessions", "list"], ["sessions", "search", "marmalade"], ["sessions", "show", "claude", "latest"], ["cost", "report"]):
+    for argv in (
+        ["sessions", "list"],
+        ["sessions", "search", "marmalade"],
+        ["sessions", "show", "claude", "latest"],
+        ["cost", "report"],
+    ):
         told = at_terminal(where, argv, **variables)
 
         assert re.findall(r"\x1b\[[0-9;]*[34][0-9;]*m", told) == []
@@ -178,7 +204,11 @@ def test_no_colour_where_none_is_wanted(where, variables):
             assert "\x1b" not in told
 
 
-@pytest.mark.parametrize("argv", [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "show", "claude", "latest"], ["nope"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "argv",
+    [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "show", "claude", "latest"], ["nope"]],
+    ids=" ".join,
+)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_closed_streams_are_a_quiet_end(where, argv, closed):
     command = ["sh", "-c", f'"$@" {closed}', "sh", AMUX, *where.command(*argv)]
@@ -189,11 +219,20 @@ def test_closed_streams_are_a_quiet_end(where, argv, closed):
     assert run.returncode == (2 if argv == ["nope"] else 0) or (closed.startswith(">") and run.returncode in (0, 1))
 
 
-@pytest.mark.parametrize("argv", [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "show", "claude", "latest"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "argv",
+    [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "show", "claude", "latest"]],
+    ids=" ".join,
+)
 def test_a_full_disk_behind_stdout_is_an_error_in_a_line(where, argv):
     with Path("/dev/full").open("wb") as full:
         run = subprocess.run(
-            [AMUX, *where.command(*argv)], env=where.environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [AMUX, *where.command(*argv)],
+            env=where.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
 
     assert run.returncode == 1
@@ -225,7 +264,9 @@ sqlite3.connect = functools.partial(sqlite3.connect, factory=Connection)
 
 @pytest.mark.parametrize("words", ["marmalade", "marmalade -fork", '"quokka plan"', "日本語", "zebra;"])
 def test_without_fts5_search_scans(where, tmp_path, words):
-    usual = {one["sessionId"] for one in json.loads(where.run("sessions", "search", words, "--json", "--limit", "0").stdout)}
+    usual = {
+        one["sessionId"] for one in json.loads(where.run("sessions", "search", words, "--json", "--limit", "0").stdout)
+    }
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(WITHOUT_FTS5)
@@ -267,7 +308,9 @@ def test_stores_are_found_where_other_systems_have_them(corpus, tmp_path, agent,
         told = law.told(agent, Host(case.home, case.env, system), shown=False)
 
         assert told.wrong == []
-        assert {id: one.said for id, one in told.sessions.items()} == {id: one.said for id, one in usual.sessions.items()}, scenario.name
+        assert {id: one.said for id, one in told.sessions.items()} == {
+            id: one.said for id, one in usual.sessions.items()
+        }, scenario.name
 
 
 @pytest.mark.parametrize(("agent", "variable"), [("cursor", "APPDATA"), ("hermes", "LOCALAPPDATA")])
@@ -277,7 +320,9 @@ def test_variables_of_windows_move_a_store(corpus, tmp_path, agent, variable):
     case = next(
         case
         for scenario in corpus.scenarios(agent)
-        if (case := corpus.open_case(scenario, tmp_path / scenario.name)).home.joinpath(PLACES[agent]["win32"][0][0]).exists()
+        if (case := corpus.open_case(scenario, tmp_path / scenario.name))
+        .home.joinpath(PLACES[agent]["win32"][0][0])
+        .exists()
     )
     usual = law.told(agent, Host(case.home, case.env), shown=False)
     here, there = PLACES[agent]["win32"][0]
@@ -297,7 +342,7 @@ def pythons() -> list[str]:
     found = {}
     for minor in range(11, 15):
         there = [shutil.which(f"python3.{minor}"), *Path.home().glob(f".pyenv/versions/3.{minor}*/bin/python3.{minor}")]
-        found.update({minor: str(path) for path in there if path})
+        found.update((minor, str(path)) for path in there if path)
     return [path for minor, path in sorted(found.items()) if minor != sys.version_info.minor]
 
 
@@ -317,9 +362,15 @@ def test_other_pythons_give_the_same_answers(corpus, tmp_path, python):
             case = corpus.open_case(scenario, tmp_path / agent / scenario.name)
             where = place(case, tmp_path / "own")
             environment = {name: value for name, value in where.environment.items() if name != "PYTHONPATH"}
-            for argv in (["sessions", "list", agent, "--subagents"], ["sessions", "search", "marmalade"], ["cost", "report"]):
+            for argv in (
+                ["sessions", "list", agent, "--subagents"],
+                ["sessions", "search", "marmalade"],
+                ["cost", "report"],
+            ):
                 command = where.command(*argv, "--json", "--no-cache")
                 usual = where.run(*argv, "--json", "--no-cache")
-                run = subprocess.run([theirs, *command], env=environment, cwd=where.own, capture_output=True, text=True, check=False)
+                run = subprocess.run(
+                    [theirs, *command], env=environment, cwd=where.own, capture_output=True, text=True, check=False
+                )
 
                 assert (run.stdout, run.stderr, run.returncode) == (usual.stdout, usual.stderr, 0)

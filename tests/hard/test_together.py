@@ -7,7 +7,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +77,9 @@ def test_many_at_once_on_a_cold_catalog_all_answer_right(big_home, truth, tmp_pa
     running = [subprocess.Popen([AMUX, *place.command(*asked)], **options) for asked in commands]
     told = [process.communicate(timeout=600) for process in running]
 
-    assert [(process.returncode, errors) for process, (_, errors) in zip(running, told, strict=True)] == [(0, b"")] * PROCESSES
+    assert [(process.returncode, errors) for process, (_, errors) in zip(running, told, strict=True)] == [
+        (0, b"")
+    ] * PROCESSES
     for number, (answer, _) in enumerate(told):
         assert json.loads(answer) == truth[number % len(ASKED)]
     assert is_sound(place)
@@ -111,7 +112,10 @@ def test_killed_at_any_moment_of_a_fill_the_next_answers_right(big_home, truth, 
             for path in list(big_home.glob(".claude/projects/*/*.jsonl"))[number::5]:
                 os.utime(path)
         victim = subprocess.Popen(
-            [AMUX, *place.command("sessions", "list")], env=place.environment, start_new_session=True, stdout=subprocess.DEVNULL
+            [AMUX, *place.command("sessions", "list")],
+            env=place.environment,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
         )
         time.sleep(dice.uniform(0.05, whole))
         os.killpg(victim.pid, signal.SIGKILL) if dice.random() < 0.5 else victim.kill()
@@ -125,7 +129,10 @@ def test_killed_at_any_moment_of_a_fill_the_next_answers_right(big_home, truth, 
 def test_what_a_killed_fill_left_behind_is_taken_away(big_home, truth, tmp_path):
     place = at_home(big_home, tmp_path / "own")
     victim = subprocess.Popen(
-        [AMUX, *place.command("sessions", "list")], env=place.environment, start_new_session=True, stdout=subprocess.DEVNULL
+        [AMUX, *place.command("sessions", "list")],
+        env=place.environment,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60
     while not (place.own / "cache").is_dir() or not leftovers(place):
@@ -146,7 +153,9 @@ def small_disk(tmp_path) -> Iterator[Path]:
     """A file system of 2 MB."""
     where = tmp_path / "small"
     where.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(where)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(where)], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("only root can make a small file system")
     yield where

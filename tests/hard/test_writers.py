@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -183,9 +182,15 @@ def row_like(db: sqlite3.Connection, query: str, *values: object) -> dict:
 def hermes_turn(db: sqlite3.Connection, session: str, number: int) -> list[tuple[str, list]]:
     statements = []
     for place, role in enumerate(("user", "assistant")):
-        like = row_like(db, "select * from messages where session_id = ? and role = ? and tool_calls is null", session, role)
+        like = row_like(
+            db, "select * from messages where session_id = ? and role = ? and tool_calls is null", session, role
+        )
         last = db.execute("select max(id), max(timestamp) from messages").fetchone()
-        new = {"id": last[0] + 2 * number + place + 1, "content": f"{role} {number}", "timestamp": last[1] + number + place / 2}
+        new = {
+            "id": last[0] + 2 * number + place + 1,
+            "content": f"{role} {number}",
+            "timestamp": last[1] + number + place / 2,
+        }
         statements.append(copied(db, "messages", like, **new))
     return statements
 
@@ -194,7 +199,9 @@ def agent_turn(db: sqlite3.Connection, session: str, number: int) -> list[tuple[
     (last,) = db.execute("select max(id) from entries").fetchone()
     statements = []
     for place, role in enumerate(("user", "assistant")):
-        like = row_like(db, "select * from entries where session_id = ? and role = ? and kind = 'message'", session, role)
+        like = row_like(
+            db, "select * from entries where session_id = ? and role = ? and kind = 'message'", session, role
+        )
         new = {
             "id": last + 2 * number + place + 1,
             "content": f"{role} {number}",
@@ -213,9 +220,17 @@ def opencode_turn(db: sqlite3.Connection, session: str, number: int) -> list[tup
             db, "select * from message where session_id = ? and json_extract(data, '$.role') = ?", session, role
         )
         id, time = f"msg_z{2 * number + place:06}", last + 10 * number + 5 * place + 1
-        told = {**json.loads(message["data"]), "time": {"created": time, "completed": time}, "parentID": f"msg_z{2 * number:06}"}
-        statements.append(copied(db, "message", message, id=id, data=json.dumps(told), time_created=time, time_updated=time))
-        part = row_like(db, "select * from part where session_id = ? and json_extract(data, '$.type') = 'text'", session)
+        told = {
+            **json.loads(message["data"]),
+            "time": {"created": time, "completed": time},
+            "parentID": f"msg_z{2 * number:06}",
+        }
+        statements.append(
+            copied(db, "message", message, id=id, data=json.dumps(told), time_created=time, time_updated=time)
+        )
+        part = row_like(
+            db, "select * from part where session_id = ? and json_extract(data, '$.type') = 'text'", session
+        )
         text = json.dumps({"type": "text", "text": f"{role} {number}"})
         new = {"id": f"prt_z{2 * number + place:06}", "message_id": id, "time_created": time, "time_updated": time}
         statements.append(copied(db, "part", part, data=text, **new))
@@ -224,7 +239,9 @@ def opencode_turn(db: sqlite3.Connection, session: str, number: int) -> list[tup
 
 STORES = {
     "hermes": Store("unicode-two-dirs", ".hermes/state.db", "select session_id from messages limit 1", hermes_turn),
-    "agent": Store("sqlite-resume", ".agent/sessions/sessions.db", "select session_id from entries limit 1", agent_turn),
+    "agent": Store(
+        "sqlite-resume", ".agent/sessions/sessions.db", "select session_id from entries limit 1", agent_turn
+    ),
     "opencode": Store(
         "one-tool-1.17.0", ".local/share/opencode/opencode.db", "select session_id from message limit 1", opencode_turn
     ),
