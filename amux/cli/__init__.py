@@ -30,12 +30,15 @@ def answered(argv: list[str]) -> int:
     """Run a command; its exit status."""
     try:
         status = run(arranged(argv))
+    except BrokenPipeError:
+        status = 0  # the reader of the pipe has seen enough
+    try:
         if sys.stdout:
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the pipe has seen enough. Nothing more can be written, not even by Python's own farewell.
+    except OSError as error:
+        # Nothing more can be written, not even by Python's own farewell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        status = status if isinstance(error, BrokenPipeError) else status or 1
     return status
 
 

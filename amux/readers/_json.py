@@ -1,10 +1,12 @@
 """Foreign JSON: lines of a file another program is writing, and fields that may not be what they should."""
 
 import json
+import os
+import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -68,7 +70,7 @@ def located(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[tuple[in
     """As records(), each with the byte offset of its line."""
     offset = 0
     try:
-        with open(path, "rb") as lines:
+        with regular(path) as lines:
             for line in lines:
                 record = None if line.startswith(passed_over) else decoded(line)
                 if isinstance(record, dict):
@@ -78,10 +80,17 @@ def located(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[tuple[in
         raise UnreadableSession(path, error.strerror or str(error)) from error
 
 
+def regular(path: str) -> BinaryIO:
+    """A file opened for reading; never a pipe, which would wait for a writer. Raises UnreadableSession."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise UnreadableSession(path, "it is no regular file")
+    return open(path, "rb")
+
+
 def document(path: str) -> Any:
     """The one JSON value a file holds, or None when it is damaged. Raises UnreadableSession."""
     try:
-        with open(path, "rb") as file:
+        with regular(path) as file:
             return decoded(file.read())
     except OSError as error:
         raise UnreadableSession(path, error.strerror or str(error)) from error

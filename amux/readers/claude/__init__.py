@@ -117,7 +117,7 @@ def companions(directory: str) -> list[str]:
     """What reading a session opens besides its transcript."""
     found = [f"{directory}/custom-title.json"]
     found += [entry.path for entry in entries(f"{directory}/tool-results") if os.path.isfile(entry.path)]
-    return [path for path in found if os.path.exists(path)]
+    return [path for path in found if os.path.isfile(path)]
 
 
 def subagent_refs(directory: str, session_id: str) -> Iterator[SessionRef]:

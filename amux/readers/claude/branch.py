@@ -12,7 +12,8 @@ def active(chain: dict[str, Record]) -> list[Record]:
     for uuid, record in chain.items():
         parent = text_at(record, "parentUuid") or text_at(record, "logicalParentUuid")
         # A parent that is missing was a torn or unwritten line: what stands before it in the file came before it.
-        parents[uuid] = parent if parent is None or parent in chain else previous
+        rooted = parent is None and "parentUuid" in record
+        parents[uuid] = parent if rooted or parent in chain else previous
         previous = uuid
     on_branch = set(branch(parents, leaf(chain, parents)))
     on_branch |= parallel(chain, on_branch)
