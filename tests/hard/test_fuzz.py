@@ -23,7 +23,7 @@ from .law import SOAK, Telling, broken_law, told
 from .mutate import Damage
 
 ROUNDS = 5 if SOAK else 1
-SAMPLE = 10_000 if SOAK else 10
+SAMPLE = 10_000 if SOAK else 6
 """How many damages of one file are tried."""
 
 
@@ -208,10 +208,14 @@ def instead(case, path: Path, kinds: Iterable[Callable[[Path], None]]) -> list[s
     return wrong
 
 
-def test_what_is_no_file_costs_itself_alone(case, clean):
+def test_what_is_no_file_costs_itself_alone(case, clean, request):
+    if case.agent == "omp":
+        request.applymarker(
+            pytest.mark.xfail(reason="a sub-agent of omp opens its parent's file even where that is a pipe")
+        )
     wrong: list[str] = []
     for path in files(case.home):
-        wrong += instead(case, path, KINDS if SOAK else seeded(case, path).sample(KINDS, 2))
+        wrong += instead(case, path, KINDS if SOAK else seeded(case, path).sample(KINDS, 1))
 
     assert not wrong, "\n".join(wrong)
 
@@ -220,7 +224,7 @@ def test_what_is_no_directory_costs_itself_alone(case, clean):
     wrong: list[str] = []
     kinds = (plain_file, *KINDS)
     for path in [path for path in sorted(case.home.rglob("*")) if path.is_dir() and not path.is_symlink()]:
-        wrong += instead(case, path, kinds if SOAK else seeded(case, path).sample(kinds, 2))
+        wrong += instead(case, path, kinds if SOAK else seeded(case, path).sample(kinds, 1))
 
     assert not wrong, "\n".join(wrong)
 
@@ -252,8 +256,6 @@ def test_a_file_or_directory_that_cannot_be_read_costs_itself_alone(corpus, tmp_
         assert "Traceback" not in run.stderr
         others = {id for id, file in before.items() if not file.startswith(store_of(path))}
         assert others <= {one["sessionId"] for one in json.loads(run.stdout)}, path
-        if not SOAK and path.suffix == ".lock":
-            break
 
 
 def store_of(path: Path) -> str:
@@ -272,7 +274,7 @@ def longest_lines(agent: str, case) -> Path | None:
 HUGE = {"words": b"word ", "one word": b"x", "Chinese": "字".encode(), "no JSON": b""}
 
 
-@pytest.mark.parametrize("kind", HUGE)
+@pytest.mark.parametrize("kind", HUGE if SOAK else ["words", "no JSON"])
 @pytest.mark.parametrize("agent", law.agents())
 def test_a_huge_line_is_read_within_a_gigabyte(corpus, tmp_path, agent, kind):
     """A text in the last line of a transcript that is huge, or a huge line that is no JSON at all."""

@@ -52,7 +52,6 @@ def where(corpus, tmp_path) -> Place:
 @pytest.mark.parametrize(
     "variables",
     [
-        {"LC_ALL": "C"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"},
         {"LC_ALL": "nowhere.ISO-8859-1", "PYTHONUTF8": "0"},
@@ -83,7 +82,9 @@ def test_an_error_can_be_said_in_any_locale(where):
 # Homes
 
 
-@pytest.mark.parametrize("name", ["with blanks", "ünï-cödé 問題", "a'b\"c$d;e", "-x", "per%20cent?#", "new\nline"])
+@pytest.mark.parametrize(
+    "name", ["with blanks", "ünï-cödé 問題", "a'b\"c$d;e", "-x", "per%20cent?#", "new\nline"][:: 1 if law.SOAK else 2]
+)
 @pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
 def test_a_home_may_have_any_name(where, tmp_path, name, locale):
     usual = asked(where, ASKED[:4])
@@ -161,7 +162,7 @@ def cells(text: str) -> int:
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
-@pytest.mark.parametrize("columns", [40, 20, 7, 1])
+@pytest.mark.parametrize("columns", [40, 7])
 @pytest.mark.parametrize(
     "argv",
     [

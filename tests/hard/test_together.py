@@ -19,7 +19,7 @@ from . import law
 from .commands import AMUX, Place
 
 PROCESSES = 8
-SESSIONS, MEGABYTES = (3000, 400) if law.SOAK else (250, 60)
+SESSIONS, MEGABYTES = (3000, 400) if law.SOAK else (250, 45)
 KILLS = 60 if law.SOAK else 6
 NOBODY = 65534
 ASKED = (
