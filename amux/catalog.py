@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from zlib import crc32
 
 import orjson
@@ -93,11 +93,28 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
-    """What a refresh has to do: refs to drop, refs to read."""
+class Store:
+    """An agent's store as it is now, and its number in the catalog."""
 
-    drop: tuple[int, ...]
-    read: tuple[SessionRef, ...]
+    scope: int
+    reader: Reader
+    state: str | None
+    refs: dict[str, SessionRef]
+
+
+class Unread(NamedTuple):
+    """A ref to be read, and whose it is."""
+
+    store: Store
+    ref: SessionRef
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """What a refresh has to do: numbers of refs to drop, refs to read."""
+
+    drop: list[int]
+    read: list[Unread]
 
     @property
     def nothing(self) -> bool:
@@ -108,16 +125,16 @@ Report = Callable[[Progress], None]
 SEARCHED = ("main", "subagent", "memory")
 
 
-def counter(refs: Sequence[SessionRef], report: Report | None) -> Callable[[int], None]:
+def counter(unread: Sequence[Unread], report: Report | None) -> Callable[[int], None]:
     """What tells `report` of each ref that was read."""
-    total = sum(ref.size for ref in refs)
+    total = sum(ref.size for _, ref in unread)
     done = [0, 0]
 
     def advance(size: int) -> None:
         done[0] += 1
         done[1] += size
         if report:
-            report(Progress(done[0], len(refs), done[1], total))
+            report(Progress(done[0], len(unread), done[1], total))
 
     return advance
 
@@ -183,26 +200,33 @@ class Catalog:
 
     # Keeping it fresh
 
-    def refresh(self, reader: Reader, report: Report | None = None) -> None:
-        """Read again what changed of one agent's store, and drop what is gone."""
-        scope, state = self.scope(reader)
-        self.scopes[scope] = reader.agent
+    def refresh(self, readers: Iterable[Reader], report: Report | None = None) -> None:
+        """Read again what changed of the agents' stores, and drop what is gone."""
         self.reprice()
-        now = reader.state()
-        if now is not None and now == state:
-            return
-        refs = {ref.key: ref for ref in reader.refs()}
-        if not self.stale(scope, refs).nothing:
+        stores = list(filter(None, map(self.changed, readers)))
+        if not self.stale(stores).nothing:
             self.db.execute("begin immediate")
             try:
                 # Another process may have filled it while this one waited for the lock: look again.
-                self.update(scope, reader, refs, report)
+                self.update(stores, report)
             except BaseException:
                 self.db.execute("rollback")
                 raise
             self.db.execute("commit")
-        if now is not None:
-            self.db.execute("update scope set state = ? where no = ?", (now, scope))
+            with suppress(sqlite3.OperationalError):  # somebody else is at it: next time
+                self.db.execute("pragma journal_mode = wal")
+        for store in stores:
+            if store.state is not None:
+                self.db.execute("update scope set state = ? where no = ?", (store.state, store.scope))
+
+    def changed(self, reader: Reader) -> Store | None:
+        """A store that may have changed since it was last seen."""
+        scope, seen = self.scope(reader)
+        self.scopes[scope] = reader.agent
+        state = reader.state()
+        if state is not None and state == seen:
+            return None
+        return Store(scope, reader, state, {ref.key: ref for ref in reader.refs()})
 
     def unused(self, agent: str, host: Host) -> bool:
         """Whether an agent is known to have left nothing on this host: its reader then need not even be loaded.
@@ -234,8 +258,7 @@ class Catalog:
             )
             estimates = [(self.prices.estimate(tables.charge_from(row)), row[0]) for row in rows.fetchall()]
             self.db.executemany("update charge set estimate = ? where rowid = ?", estimates)
-            for (no,) in self.db.execute("select no from session").fetchall():
-                linking.add_up(self.db, no)
+            linking.add_up_all(self.db)
             self.db.execute("insert or replace into meta values ('prices', ?)", (now,))
         except BaseException:
             self.db.execute("rollback")
@@ -254,40 +277,47 @@ class Catalog:
             found = self.db.execute(find, (reader.agent, roots)).fetchone()
         return found[0], found[1]
 
-    def stale(self, scope: int, refs: dict[str, SessionRef]) -> Stale:
-        gone: list[int] = []
-        changed: list[int] = []
-        fresh = set[str]()
-        known = self.db.execute("select no, key, fingerprint, based_on, reason from ref where scope = ?", (scope,))
-        for no, key, fingerprint, based_on, reason in known:
-            if key not in refs:
-                gone.append(no)
-            elif fingerprint != refs[key].fingerprint or moved_base(based_on, refs) or passing(reason):
-                changed.append(no)
-            else:
-                fresh.add(key)
-        return Stale(tuple(gone + changed), tuple(ref for key, ref in refs.items() if key not in fresh))
+    def stale(self, stores: Iterable[Store]) -> Stale:
+        drop: list[int] = []
+        read: list[Unread] = []
+        for store in stores:
+            refs, fresh = store.refs, set[str]()
+            known = self.db.execute(
+                "select no, key, fingerprint, based_on, reason from ref where scope = ?", (store.scope,)
+            )
+            for no, key, fingerprint, based_on, reason in known:
+                if (
+                    key not in refs
+                    or fingerprint != refs[key].fingerprint
+                    or moved_base(based_on, refs)
+                    or passing(reason)
+                ):
+                    drop.append(no)
+                else:
+                    fresh.add(key)
+            read += [Unread(store, ref) for key, ref in refs.items() if key not in fresh]
+        return Stale(drop, read)
 
-    def update(self, scope: int, reader: Reader, refs: dict[str, SessionRef], report: Report | None) -> None:
-        stale = self.stale(scope, refs)
+    def update(self, stores: Sequence[Store], report: Report | None) -> None:
+        stale = self.stale(stores)
         for no in stale.drop:
             self.forget(no)
         if self.mostly_dead():
             self.clear()
-            stale = self.stale(scope, refs)
+            stale = self.stale(stores)
         self.rows = self.meta("rows", 0)
-        fingerprints = {key: ref.fingerprint for key, ref in refs.items()}
         advance = counter(stale.read, report)
-        if sum(ref.size for ref in stale.read) < WORTHWHILE:
-            for ref in stale.read:
-                self.add(scope, reader, ref, fingerprints)
+        if sum(ref.size for _, ref in stale.read) < WORTHWHILE:
+            for store, ref in stale.read:
+                self.add(store, ref)
                 advance(ref.size)
         else:
-            self.add_many(scope, reader, stale.read, fingerprints, advance)
+            self.add_many(stale.read, advance)
         self.db.execute("insert or replace into meta values ('rows', ?)", (self.rows,))
         self.db.execute("insert or replace into meta values ('indexed', ?)", (self.meta("indexed", 0) + self.added,))
         self.added = 0
-        linking.link(self.db, scope)
+        for store in stores:
+            linking.link(self.db, store.scope)
 
     def mostly_dead(self) -> bool:
         """Whether more than a quarter of the index is of sessions that are gone or were read again: FTS5 forgets nothing."""
@@ -309,14 +339,7 @@ class Catalog:
         found = self.db.execute("select value from meta where name = ?", (name,)).fetchone()
         return found[0] if found else default
 
-    def add_many(
-        self,
-        scope: int,
-        reader: Reader,
-        refs: Sequence[SessionRef],
-        fingerprints: dict[str, str],
-        advance: Callable[[int], None],
-    ) -> None:
+    def add_many(self, unread: Sequence[Unread], advance: Callable[[int], None]) -> None:
         """Read many refs with every core."""
         from tempfile import TemporaryDirectory  # noqa: PLC0415 - what only a large fill needs
 
@@ -326,17 +349,15 @@ class Catalog:
             clear_away(self.path.parent)
         with TemporaryDirectory(prefix=SHARDS, dir=self.path.parent if self.path else None) as directory:
             try:
-                shards = filler.fill_shards(
-                    reader, refs, fingerprints, Path(directory), self.rows, self.prices, advance
-                )
+                shards = filler.fill_shards(unread, Path(directory), self.rows, self.prices, advance)
             except SubprocessError:  # no room for their files, or a process was killed: it goes on alone
-                for ref in refs:
-                    self.add(scope, reader, ref, fingerprints)
+                for store, ref in unread:
+                    self.add(store, ref)
                 return
             for shard in shards:
-                self.absorb(scope, shard)
+                self.absorb(shard)
 
-    def absorb(self, scope: int, shard: Path) -> None:
+    def absorb(self, shard: Path) -> None:
         """Take over what a process read into a shard; its index stays an index of its own."""
         (refs,) = self.db.execute("select coalesce(max(no), 0) from ref").fetchone()
         (sessions,) = self.db.execute("select coalesce(max(no), 0) from session").fetchone()
@@ -345,12 +366,11 @@ class Catalog:
         ).fetchone()
         other = sqlite3.connect(uri(str(shard), "mode=ro"), uri=True)
         try:
-            self.copy(other, "ref", lambda row: (row[0] + refs, scope, *row[2:]))
-            self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, scope, *row[3:]))
-            self.copy(other, "charge", lambda row: (row[0] + sessions, scope, *row[2:]))
+            self.copy(other, "ref", lambda row: (row[0] + refs, *row[1:]))
+            self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, *row[2:]))
+            self.copy(other, "charge", lambda row: (row[0] + sessions, *row[1:]))
             (self.rows,) = other.execute("select value from meta").fetchone()
             self.added += other.execute("select coalesce(sum(message_count + 1), 0) from session").fetchone()[0]
-            linking.touch(self.db, other.execute("select key from charge"))
             if not self.searchable:
                 return
             name = f"words_{indexes}"
@@ -385,21 +405,21 @@ class Catalog:
 
     def forget(self, ref: int) -> None:
         """Drop a ref and its sessions; their index rows are dead, since their session number is never used again."""
-        keys = self.db.execute("select key from charge where session in (select no from session where ref = ?)", (ref,))
-        linking.touch(self.db, keys.fetchall())
+        linking.let_go(self.db, ref)
         for table in ("charge", "spend"):
             self.db.execute(f"delete from {table} where session in (select no from session where ref = ?)", (ref,))
         self.db.execute("delete from session where ref = ?", (ref,))
         self.db.execute("delete from ref where no = ?", (ref,))
 
-    def add(self, scope: int, reader: Reader, ref: SessionRef, fingerprints: dict[str, str]) -> None:
-        sessions, reason = attempt(reader, ref)
-        base = {key: fingerprints.get(key) for session in sessions for key in session.based_on}
-        row = (scope, ref.key, ref.path, ref.fingerprint, ref.size, orjson.dumps(ref.files), orjson.dumps(base), reason)
+    def add(self, store: Store, ref: SessionRef) -> None:
+        sessions, reason = attempt(store.reader, ref)
+        bases = {key: store.refs.get(key) for session in sessions for key in session.based_on}
+        based_on = orjson.dumps({key: base.fingerprint if base else None for key, base in bases.items()})
+        row = (store.scope, ref.key, ref.path, ref.fingerprint, ref.size, orjson.dumps(ref.files), based_on, reason)
         insert = "insert into ref (scope, key, path, fingerprint, size, files, based_on, reason) values (?, ?, ?, ?, ?, ?, ?, ?)"
         no = self.db.execute(insert, row).lastrowid
         for session in sessions:
-            self.add_session(scope, no or 0, session)
+            self.add_session(store.scope, no or 0, session)
 
     def add_session(self, scope: int, ref: int, session: Session) -> None:
         first = self.rows
@@ -412,7 +432,6 @@ class Catalog:
             for position, (key, charge) in enumerate(charges.items())
         ]
         self.db.executemany(tables.INSERT_CHARGE, rows)
-        linking.touch(self.db, ((key,) for key in charges))
         if self.searchable:
             self.db.executemany("insert into words (rowid, text) values (?, ?)", search.index_rows(first, session))
 
@@ -660,7 +679,7 @@ def opened(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         path.chmod(0o600)
-        db.execute("pragma journal_mode = wal")
+        # Not yet journal_mode = wal: the first fill would be written twice.
         db.execute("pragma synchronous = normal")
         return prepared(db)
     except BaseException:

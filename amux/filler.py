@@ -11,67 +11,69 @@ import selectors
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from amux import readers
-from amux.catalog import Catalog
+from amux.catalog import Catalog, Store, Unread
 from amux.money import Prices
-from amux.readers._base import Host, Reader, SessionRef
+from amux.readers._base import Host, SessionRef
 
 STRIDE = 10**9
 """How far apart the message numbers of two shards begin: no store has so many messages."""
 
 
-def shares(refs: Sequence[SessionRef], count: int) -> list[list[SessionRef]]:
-    """The refs dealt out so that every share has about as many bytes."""
-    dealt: list[list[SessionRef]] = [[] for _ in range(count)]
+def shares(unread: Sequence[Unread], count: int) -> list[list[Unread]]:
+    """The refs dealt out so that every share has about as many bytes of each store."""
+    dealt: list[list[Unread]] = [[] for _ in range(count)]
     weight = [0] * count
-    for ref in sorted(refs, key=lambda ref: -ref.size):
+    for one in sorted(unread, key=lambda one: (one.store.scope, -one.ref.size)):
         lightest = weight.index(min(weight))
-        dealt[lightest].append(ref)
-        weight[lightest] += ref.size
-    return dealt
+        dealt[lightest].append(one)
+        weight[lightest] += one.ref.size
+    return [share for share in dealt if share]
 
 
 def fill_shards(
-    reader: Reader,
-    refs: Sequence[SessionRef],
-    fingerprints: dict[str, str],
-    directory: Path,
-    rows: int,
-    prices: Prices,
-    read: Callable[[int], None],
+    unread: Sequence[Unread], directory: Path, rows: int, prices: Prices, read: Callable[[int], None]
 ) -> list[Path]:
     """Read refs into shards below a directory; `read` is told the size of each ref as it is done.
 
     Raises subprocess.CalledProcessError when a process died: the caller then reads by itself.
     """
-    host = reader.host
     shards: list[Path] = []
     running: list[subprocess.Popen[bytes]] = []
-    for number, share in enumerate(shares(refs, os.cpu_count() or 1)):
-        if not share:
-            continue
+    for number, share in enumerate(shares(unread, os.cpu_count() or 1)):
         shard = directory / f"shard-{number}.db"
+        host = share[0].store.reader.host
         job = {
-            "agent": reader.agent,
             "home": str(host.home),
             "env": dict(host.env),
             "platform": host.platform,
             "shard": str(shard),
             "rows": rows + number * STRIDE,
-            "refs": [tuple(ref) for ref in share],
-            "fingerprints": fingerprints,
+            "stores": [parcel(store, refs) for store, refs in groupby(share, attrgetter("store"))],
             "prices": str(prices.user_file) if prices.user_file else None,
         }
         shards.append(shard)
         running.append(started(job))
     follow(running, read)
     return shards
+
+
+def parcel(store: Store, unread: Iterable[Unread]) -> dict[str, Any]:
+    """What a process is told of a store: the refs it is to read, and all there are."""
+    return {
+        "agent": store.reader.agent,
+        "scope": store.scope,
+        "refs": [tuple(ref) for ref in store.refs.values()],
+        "read": [ref.key for _, ref in unread],
+    }
 
 
 def started(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
@@ -111,11 +113,14 @@ def work(job: dict[str, Any]) -> None:
     host = Host(Path(job["home"]), job["env"], job["platform"])
     prices = Prices(Path(job["prices"]) if job["prices"] else None)
     catalog = Catalog.shard(Path(job["shard"]), job["rows"], prices)
-    with readers.open_reader(job["agent"], host) as reader:
-        for ref in [SessionRef(*fields) for fields in job["refs"]]:
-            catalog.add(0, reader, ref._replace(files=tuple(ref.files)), job["fingerprints"])
-            sys.stdout.write(f"{ref.size}\n")
-            sys.stdout.flush()
+    for given in job["stores"]:
+        refs = [SessionRef(*fields)._replace(files=tuple(fields[4])) for fields in given["refs"]]
+        with readers.open_reader(given["agent"], host) as reader:
+            store = Store(given["scope"], reader, None, {ref.key: ref for ref in refs})
+            for key in given["read"]:
+                catalog.add(store, store.refs[key])
+                sys.stdout.write(f"{store.refs[key].size}\n")
+                sys.stdout.flush()
     catalog.finish()
 
 

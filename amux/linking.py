@@ -7,7 +7,8 @@ then the earlier record; then the session that began earlier. What a session hol
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -24,17 +25,21 @@ SHARED = """
         group by key having min(session) < max(session))
     order by c.key, c.claim, at, began, s.id
 """
+NEW = """
+    insert or ignore into touched
+    select key from charge where session in (select no from session where scope = :scope and linked = 0)
+"""
 AFFECTED = """
-    select distinct session from charge where scope = :scope and key in (select key from touched)
+    insert into affected select session from charge where scope = :scope and key in (select key from touched)
     union select no from session where scope = :scope and linked = 0
 """
 INHERITED = """
-    select c.message, o.session owner_session, s.id owner, s.kind, s.parent_id
+    select c.session, c.message, o.session owner_session, s.id owner, s.kind, s.parent_id
     from charge c
     join charge o on o.key = c.key and o.scope = c.scope and o.owned = 1
     join session s on s.no = o.session
-    where c.session = ? and c.owned = 0 and o.session <> c.session
-    order by c.position
+    where c.session in (select no from affected) and c.owned = 0 and o.session <> c.session
+    order by c.session, c.position
 """
 TOKENS = "coalesce(input, 0) + coalesce(output, 0) + coalesce(cached, 0) + coalesce(written, 0)"
 SUMS = f"""
@@ -45,31 +50,51 @@ SUMS = f"""
     max(aggregate) aggregate
 """
 """What calls come to. `auto` is what is estimated of them: a call without USD, and one whose recorded 0 is a subscription's."""
-SPEND = f"insert into spend select session, scope, model, at / 900000 quarter, {SUMS} from charge where session = ? and owned = 1 group by model, quarter"
+SPEND = f"""
+    insert into spend select session, scope, model, at / 900000 quarter, {SUMS} from charge
+    where session in (select no from affected) and owned = 1 group by session, model, quarter
+"""
 """What a session's own calls come to, by model and quarter of an hour: every time zone's days are made of those."""
 
 
-def touch(db: sqlite3.Connection, keys: Iterable[tuple[int]]) -> None:
-    """Note keys whose holders changed."""
+def let_go(db: sqlite3.Connection, ref: int) -> None:
+    """Note the calls of a ref that is about to be dropped: another session may own them now."""
     db.execute(TOUCHED)
-    db.executemany("insert or ignore into touched values (?)", keys)
+    db.execute(
+        "insert or ignore into touched select key from charge where session in (select no from session where ref = ?)",
+        (ref,),
+    )
 
 
 def link(db: sqlite3.Connection, scope: int) -> None:
-    """Bring owners, forks and totals of a store up to date after some of its sessions changed."""
+    """Bring owners, forks and totals of a store up to date after some of its sessions came, changed or went."""
     db.execute(TOUCHED)
-    affected = [no for (no,) in db.execute(AFFECTED, {"scope": scope})]
+    db.execute(NEW, {"scope": scope})
     give_owners(db, scope)
-    for no in affected:
-        add_up(db, no)
-        link_fork(db, no)
+    with chosen(db, AFFECTED, {"scope": scope}):
+        add_up(db)
+        link_forks(db)
     give_roots(db, scope)
     db.execute("delete from touched")
 
 
-def add_up(db: sqlite3.Connection, session: int) -> None:
-    db.execute("delete from spend where session = ?", (session,))
-    db.execute(SPEND, (session,))
+@contextmanager
+def chosen(db: sqlite3.Connection, choice: str, values: dict[str, int]) -> Iterator[None]:
+    """A table `affected` of the sessions to bring up to date."""
+    db.execute("create temp table affected (no integer primary key)")
+    db.execute(choice, values)
+    yield
+    db.execute("drop table affected")
+
+
+def add_up_all(db: sqlite3.Connection) -> None:
+    with chosen(db, "insert into affected select no from session", {}):
+        add_up(db)
+
+
+def add_up(db: sqlite3.Connection) -> None:
+    db.execute("delete from spend where session in (select no from affected)")
+    db.execute(SPEND)
 
 
 def give_owners(db: sqlite3.Connection, scope: int) -> None:
@@ -90,13 +115,17 @@ class Fork:
     created_at: int | None = None
 
 
-def link_fork(db: sqlite3.Connection, no: int) -> None:
-    copied = db.execute(INHERITED, (no,)).fetchall()
-    fork = fork_of(db, no, copied) if copied else Fork()
+def link_forks(db: sqlite3.Connection) -> None:
     db.execute(
-        "update session set linked = 1, inherited = ?, link_from = ?, link_created = ? where no = ?",
-        (fork.inherited, fork.forked_from, fork.created_at, no),
+        "update session set linked = 1, inherited = 0, link_from = null, link_created = null"
+        " where no in (select no from affected)"
     )
+    for no, copied in groupby(db.execute(INHERITED).fetchall(), itemgetter(0)):
+        fork = fork_of(db, no, [calls[1:] for calls in copied])
+        db.execute(
+            "update session set inherited = ?, link_from = ?, link_created = ? where no = ?",
+            (fork.inherited, fork.forked_from, fork.created_at, no),
+        )
 
 
 def fork_of(db: sqlite3.Connection, no: int, copied: list[tuple[int | None, int, str, str, str | None]]) -> Fork:

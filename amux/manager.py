@@ -216,10 +216,9 @@ class SessionManager:
 
     def answer(self, agents: Sequence[str], question: Callable[[Catalog], Answer]) -> Answer:
         unseen = [agent for agent in agents if agent not in self.catalog.scopes.values()]
-        for agent in unseen:
-            if not self.catalog.unused(agent, self.host):
-                self.catalog.refresh(self.readers[agent], self.report)
         if unseen:
+            used = [agent for agent in unseen if not self.catalog.unused(agent, self.host)]
+            self.catalog.refresh((self.readers[agent] for agent in used), self.report)
             noted = runs.runs(runs.index_files(self.host.home, working_directory(self.host)))
             runs.lay_over(self.catalog.db, self.catalog.scopes, noted, tags.kept(self.catalog.db, self.catalog.scopes))
         return question(self.catalog)

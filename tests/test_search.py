@@ -54,7 +54,7 @@ def find():
         shelf = type("Shelf", (Shelf,), {"content": content})
         host = Host(Path("/nowhere"), {})
         catalog = Catalog.in_memory(Prices(None))
-        catalog.refresh(shelf("claude", host))
+        catalog.refresh([shelf("claude", host)])
         lay_over(catalog.db, catalog.scopes, [], {})
 
         def ask(text: str, role: str | None = None, *, regex: bool = False, **query):
