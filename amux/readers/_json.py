@@ -15,6 +15,9 @@ from amux.errors import UnreadableSession
 MAX_COUNT = 2**53
 """Counts above what a JSON number can hold exactly are no counts."""
 
+BUFFER = 128 * 1024
+"""Lines are long: with Python's own 8 kB, reading them takes three times as long."""
+
 Record = dict[str, Any]
 
 
@@ -84,16 +87,26 @@ def regular(path: str) -> BinaryIO:
     """A file opened for reading; never a pipe, which would wait for a writer. Raises UnreadableSession."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise UnreadableSession(path, "it is no regular file")
-    return open(path, "rb")
+    return open(path, "rb", buffering=BUFFER)
+
+
+def bytes_of(path: str, limit: int = -1) -> bytes:
+    """What a file holds, with a limit the beginning of it. Raises UnreadableSession."""
+    try:
+        with regular(path) as file:
+            return file.read(limit)
+    except OSError as error:
+        raise UnreadableSession(path, error.strerror or str(error)) from error
+
+
+def text_of(path: str, limit: int = -1) -> str:
+    """As bytes_of(); what is no UTF-8 is replaced by U+FFFD."""
+    return bytes_of(path, limit).decode("utf-8", "replace")
 
 
 def document(path: str) -> Any:
     """The one JSON value a file holds, or None when it is damaged. Raises UnreadableSession."""
-    try:
-        with regular(path) as file:
-            return decoded(file.read())
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error
+    return decoded(bytes_of(path))
 
 
 def at(value: Any, *path: str | int) -> Any:
