@@ -8,7 +8,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from subprocess import SubprocessError
@@ -56,6 +55,7 @@ SCHEMA = """
     create index session_by_ref on session (ref);
     create index session_by_id on session (scope, id);
     create index session_by_root on session (root);
+    create index session_stretch on session (scope, kind, archived, first, message_count, updated_at);
     create table charge (
         session integer not null, scope integer not null, position integer not null, key integer not null, at integer, model text,
         provider text, input integer, output integer, thinking integer, cached integer, written integer, hour integer not null,
@@ -73,8 +73,7 @@ FORMAT = crc32(f"{__version__} {SCHEMA}".encode()) >> 1
 """What a catalog's user_version must be: another schema, or another version's way to read sessions, is built anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A ref that could not be read."""
 
     agent: str
@@ -82,8 +81,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far filling has come, for a progress bar."""
 
     done: int
@@ -92,8 +90,7 @@ class Progress:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """An agent's store as it is now, and its number in the catalog."""
 
     scope: int
@@ -109,8 +106,7 @@ class Unread(NamedTuple):
     ref: SessionRef
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(NamedTuple):
     """What a refresh has to do: numbers of refs to drop, refs to read."""
 
     drop: list[int]
@@ -582,8 +578,10 @@ class Catalog:
         rows: list[int] = []
         for term in terms:
             for index in self.indexes():
-                found = self.db.execute(f"select rowid from {index} where {index} match ?", (term.question,))
-                rows.extend(row for (row,) in found)
+                # All in one text: a common word has a hundred thousand rows, and each row asked for by itself is dear.
+                asked = f"select group_concat(rowid) from {index} where {index} match ?"
+                (found,) = self.db.execute(asked, (term.question,)).fetchone()
+                rows += orjson.loads(f"[{found or ''}]")
         if part:
             rows = [row for row in rows if search.part_of(row) == part]
         return sorted(set(rows) if len(terms) > 1 else rows)

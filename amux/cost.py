@@ -15,7 +15,7 @@ from amux.errors import InvalidValue
 from amux.linking import SUMS
 from amux.money import QUARTER, joined, source, usd
 from amux.query import GROUPS, IN_TIME, Query, escaped, milliseconds
-from amux.results import CostBreakdown, CostSummary
+from amux.results.costs import CostBreakdown, CostSummary
 
 if TYPE_CHECKING:
     from amux.catalog import Catalog

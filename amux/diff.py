@@ -14,7 +14,7 @@ from typing import Literal
 
 from amux.model import CostRecord, Json, Message, Session, ToolCall
 from amux.readers._base import turns
-from amux.results import DiffOperation, DiffSide, DiffStats, SessionDiff
+from amux.results.differences import DiffOperation, DiffSide, DiffStats, SessionDiff
 
 Pairs = list[tuple[int, int]]
 Pieces = list[tuple[Literal["unchanged", "remove", "add"], str]]

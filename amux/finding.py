@@ -11,7 +11,7 @@ from amux.model import Session
 from amux.query import Query
 from amux.readers import Readers
 from amux.readers._base import Reader
-from amux.results import SearchHit, Snippet
+from amux.results.hits import SearchHit, Snippet
 from amux.search import WEIGHTS, Words, words
 from amux.tables import Matched
 

@@ -9,9 +9,9 @@ import sqlite3
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 CLAIMS = ("own", "unknown", "copied")
 LATE = 2**62
@@ -106,8 +106,7 @@ def give_owners(db: sqlite3.Connection, scope: int) -> None:
     db.executemany("update charge set owned = 0 where rowid = ?", copies)
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(NamedTuple):
     """What a session inherited: how many of its first messages, and from whom it has the last of its copied calls."""
 
     inherited: int = 0

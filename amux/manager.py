@@ -21,7 +21,9 @@ from amux.tables import Found
 if TYPE_CHECKING:
     from amux import cost
     from amux.finding import Hits
-    from amux.results import AgentStatus, CostSummary, SessionDiff
+    from amux.results.agents import AgentStatus
+    from amux.results.costs import CostSummary
+    from amux.results.differences import SessionDiff
 
 TOKENS = ("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens", "cache_write_tokens")
 CACHE_FAILS = (sqlite3.Error, OSError, ValueError, ArithmeticError, SubprocessError)
@@ -169,7 +171,7 @@ class SessionManager:
     def about(self, agent: str) -> "AgentStatus":
         """Where an agent's sessions were looked for, how many there are, and what can be done with them."""
         from amux.launch import program_path, version_of  # noqa: PLC0415
-        from amux.results import AgentStatus  # noqa: PLC0415
+        from amux.results.agents import AgentStatus  # noqa: PLC0415
 
         newest = self.list(Query(agents=(agent,), limit=1))
         reader = self.readers[agent]

@@ -10,7 +10,7 @@ from amux.readers._base import stamp
 
 if TYPE_CHECKING:
     from amux.pricing import PriceTable
-    from amux.results import PriceSource
+    from amux.results.costs import PriceSource
 
 PRICES = Path(__file__).with_name("prices.json")
 PICO = Decimal(10) ** 12
@@ -42,7 +42,7 @@ class Prices:
 
     @property
     def source(self) -> "PriceSource":
-        from amux.results import PriceSource  # noqa: PLC0415
+        from amux.results.costs import PriceSource  # noqa: PLC0415
 
         return PriceSource(source=self.table.source, version=self.table.version, date=self.table.date)
 

@@ -15,7 +15,10 @@ from amux.errors import AmuxError
 from amux.launch import Launch
 from amux.model import Session, SessionSummary
 from amux.output.jsonout import camel, shown
-from amux.results import AgentStatus, CostSummary, SearchHit, SessionDiff
+from amux.results.agents import AgentStatus
+from amux.results.costs import CostSummary
+from amux.results.differences import SessionDiff
+from amux.results.hits import SearchHit
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 FIELD = re.compile(r"(?<=`)\w+(?=`)")

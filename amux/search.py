@@ -8,9 +8,9 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import log
+from typing import NamedTuple
 
 from amux.model import Json, Session
 
@@ -20,6 +20,8 @@ PART_BITS = 3
 TOKENIZER = "unicode61 remove_diacritics 2"
 ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
+FAR = "\u0e00-\u1fff\u2e80-\U0010ffff"
+"""Two ranges around all of them: most texts have nothing there, and two are looked for quicker than twenty."""
 WORD = re.compile(r"\w", re.UNICODE)
 TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
@@ -29,19 +31,22 @@ def row_number(message: int, part: str) -> int:
     return (message << PART_BITS) + PARTS.index(part)
 
 
-FAR = re.compile("[\u0e00-\u1fff\u2e80-\U0010ffff]")
-"""Two ranges around ALONE: most texts have nothing there, and looking for two is quicker than for twenty."""
-
-
 @cache
-def single() -> re.Pattern[str]:
+def pattern(text: str) -> re.Pattern[str]:
     """Compiled when the first text needs it: it takes longer than a warm search."""
-    return re.compile(f"([{ALONE}])")
+    return re.compile(text)
 
 
 def spaced(text: str) -> str:
     """The text with each character of a script without blanks set apart, as the index and its questions need it."""
-    return text if text.isascii() or not FAR.search(text) else single().sub(r" \1 ", text)
+    if text.isascii() or not pattern(f"[{FAR}]").search(text):
+        return text
+    return pattern(f"([{ALONE}])").sub(r" \1 ", text)
+
+
+def stands_alone(word: str) -> bool:
+    """Whether a word is of a script whose every character is a word to the index."""
+    return spaced(word[:1]) != word[:1]
 
 
 def index_rows(first: int, session: Session) -> Iterator[tuple[int, str]]:
@@ -83,8 +88,7 @@ def flat(value: Json) -> str:
     return "\n".join(strings(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One thing that must (or must not) occur: a word from its beginning, or a phrase."""
 
     text: str
@@ -97,8 +101,7 @@ class Term:
         return quoted if self.phrase else quoted + "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """What a person typed: every group must occur, by one of its terms; no excluded term may."""
 
     groups: tuple[tuple[Term, ...], ...]

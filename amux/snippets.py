@@ -11,8 +11,8 @@ from amux.errors import UnreadableSession
 from amux.model import Message, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef
 from amux.readers._json import decoded
-from amux.results import Match, SearchHit, Snippet
-from amux.search import Term, flat, single, strings
+from amux.results.hits import Match, SearchHit, Snippet
+from amux.search import Term, flat, stands_alone, strings
 
 WIDTH = 160
 LINES_OF_A_MESSAGE = 64
@@ -30,8 +30,8 @@ def term_pattern(term: Term) -> str:
     words = re.findall(r"\w+", folded(term.text).replace("_", " "))
     if not words:
         return ""
-    start = "" if single().match(words[0]) else r"(?<![^\W_])"
-    end = r"(?![^\W_])" if term.phrase and not single().match(words[-1]) else ""
+    start = "" if stands_alone(words[0]) else r"(?<![^\W_])"
+    end = r"(?![^\W_])" if term.phrase and not stands_alone(words[-1]) else ""
     return start + r"[\W_]+".join(map(re.escape, words)) + end
 
 

@@ -2,10 +2,9 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -45,15 +44,13 @@ ORDERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     ref: SessionRef
     summary: SessionSummary
     inherited: int
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(NamedTuple):
     """A session that search found, and where: the message that matches best (-1: the title) and its part."""
 
     summary: SessionSummary

@@ -16,7 +16,7 @@ from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
 from amux.query import Query
 from amux.readers._base import Host
-from amux.results import CostSummary
+from amux.results.costs import CostSummary
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -15,7 +15,7 @@ import pytest
 from amux.model import Attachment, Message, Session, ToolCall, ToolResult
 from amux.output import redact
 from amux.output.redact import Redactor
-from amux.results import Match, SearchHit, Snippet
+from amux.results.hits import Match, SearchHit, Snippet
 
 HEX = "0123456789abcdef"
 ALNUM = string.ascii_letters + string.digits

@@ -12,7 +12,7 @@ from amux.output import emit, grids, note
 from amux.query import GROUPS, IN_TIME, Query, moment
 
 if TYPE_CHECKING:
-    from amux.results import CostSummary
+    from amux.results.costs import CostSummary
 
 app = typer.Typer(help="What the calls of the models cost.", no_args_is_help=True, rich_markup_mode=None)
 

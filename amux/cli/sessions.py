@@ -17,7 +17,7 @@ from amux.query import Query, here
 
 if TYPE_CHECKING:
     from amux.output.terminal.transcript import Family
-    from amux.results import SearchHit
+    from amux.results.hits import SearchHit
 
 app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
 

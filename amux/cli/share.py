@@ -19,7 +19,7 @@ from amux.query import Query
 
 if TYPE_CHECKING:
     from amux.output.redact import Redactor
-    from amux.results import SessionDiff
+    from amux.results.differences import SessionDiff
 
 Form = Literal["json", "jsonl", "markdown", "html", "parquet"]
 

@@ -8,7 +8,7 @@ from amux.model import Message, Session
 from amux.output.calls import subject
 from amux.output.grids import count, money, title, turns, usd
 from amux.output.plain import one_line, visible
-from amux.results import DiffOperation, SessionDiff
+from amux.results.differences import DiffOperation, SessionDiff
 
 Line = list[tuple[str, str]]
 """A line in pieces, each with its style: "", "bold", "dim", "remove" or "add"."""

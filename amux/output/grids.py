@@ -13,7 +13,9 @@ from amux.output.plain import visible
 from amux.query import IN_TIME
 
 if TYPE_CHECKING:
-    from amux.results import AgentStatus, CostSummary, SearchHit
+    from amux.results.agents import AgentStatus
+    from amux.results.costs import CostSummary
+    from amux.results.hits import SearchHit
 
 
 @dataclass(frozen=True, slots=True)

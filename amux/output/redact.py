@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from amux.model import Json, SessionSummary
-from amux.results import Snippet
+from amux.results.hits import Snippet
 
 AnySession = TypeVar("AnySession", bound=SessionSummary)
 Change = Callable[[str, str], str]

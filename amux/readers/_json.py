@@ -1,6 +1,5 @@
 """Foreign JSON: lines of a file another program is writing, and fields that may not be what they should."""
 
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -35,6 +34,8 @@ def decoded(line: bytes | str) -> Any:
     raw = raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
     if raw[:1] not in (b"{", b"["):
         return None
+    import json  # noqa: PLC0415 - seldom needed
+
     try:
         value = json.loads(raw.decode("utf-8", "replace"), strict=False, parse_int=number)
         return json.loads(

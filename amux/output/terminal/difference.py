@@ -10,7 +10,7 @@ from amux.diff import words
 from amux.model import Session
 from amux.output.differences import Line, block, heads, lines, said, summary_line
 from amux.output.terminal.pager import paged
-from amux.results import DiffOperation, SessionDiff
+from amux.results.differences import DiffOperation, SessionDiff
 
 STYLES = {"remove": "red", "add": "green", "dim": "dim", "bold": "bold", "": "default"}
 SIDE_BY_SIDE = 140

@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from amux.errors import UnreadableSession
 from amux.readers._base import Host, entries, stamp
@@ -20,8 +20,7 @@ STATE = re.compile(r"state_(\d{1,9})\.sqlite")
 SEPARATOR = re.compile(r"[/\\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """`active` is the name of the file the thread goes on in; `parent` the thread that spawned it."""
 
     name: str | None = None
@@ -37,7 +36,7 @@ def known_threads(host: Host, root: str) -> dict[str, Known]:
     """What is known of each thread by its id; nothing from a file that cannot be read."""
     found = dict(stored(host, root))
     for thread, name in renamed(os.path.join(root, "session_index.jsonl")):
-        found[thread] = replace(found.get(thread, UNKNOWN), name=name)
+        found[thread] = found.get(thread, UNKNOWN)._replace(name=name)
     return found
 
 

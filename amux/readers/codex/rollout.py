@@ -9,11 +9,10 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from amux.errors import UnreadableSession
-from amux.readers._json import Record, at, decoded, document, int_at, list_at, located, text_at
+from amux.readers._json import Record, at, decoded, document, int_at, list_at, located, regular, text_at
 from amux.readers.codex.store import PACKED
 
 META, ITEM, EVENT, BREAK = "session_meta", "response_item", "event_msg", "break"
@@ -21,9 +20,11 @@ LONGEST_LINE = 2**28
 """A compressed file of a few kilobytes can hold a line of any length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A record in the shape of today's. `summary` marks what a compaction call answered; `offset` is its place in bytes."""
+class Line(NamedTuple):
+    """A record in the shape of today's.
+
+    `offset` is its place in bytes; `summary` marks what a compaction call answered; `event` is the kind of event it tells of.
+    """
 
     kind: str
     payload: Record
@@ -31,11 +32,7 @@ class Line:
     ordinal: int | None = None
     offset: int = 0
     summary: bool = False
-
-    @property
-    def event(self) -> str | None:
-        """The kind of event this line tells of."""
-        return text_at(self.payload, "type") if self.kind == EVENT else None
+    event: str | None = None
 
 
 def lines(path: str) -> list[Line]:
@@ -61,7 +58,8 @@ def line_of(record: Record, offset: int) -> Line | None:
     kind, payload, time = record.get("type"), record.get("payload"), text_at(record, "timestamp")
     if isinstance(kind, str) and isinstance(payload, dict):
         summary = at(record, "metadata", "compaction_output") is True
-        return Line(kind, payload, time, int_at(record, "ordinal"), offset, summary)
+        event = text_at(payload, "type") if kind == EVENT else None
+        return Line(kind, payload, time, int_at(record, "ordinal"), offset, summary, event)
     if isinstance(record.get("message"), dict):
         return Line(ITEM, record["message"], time, offset=offset)
     if text_at(record, "role") or (isinstance(kind, str) and kind.endswith(("reasoning", "_call", "_output"))):
@@ -94,7 +92,7 @@ def items(path: str) -> Iterator[Record]:
 
 def bytes_of(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with regular(path) as file:
             return file.read()
     except OSError as error:
         raise UnreadableSession(path, error.strerror or str(error)) from error
@@ -122,7 +120,7 @@ def unpacked(path: str) -> Iterator[tuple[int, Record]]:
         raise UnreadableSession(path, "it is compressed, and the package backports.zstd is not installed") from error
     offset = 0
     try:
-        with zstd.open(path, "rb") as file:
+        with regular(path) as packed, zstd.open(packed, "rb") as file:
             while line := file.readline(LONGEST_LINE):
                 record = decoded(line) if len(line) > 1 else None
                 if isinstance(record, dict):

@@ -7,7 +7,7 @@ id of its own after the thread's; all files of a thread are one ref.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers.codex.index import UNKNOWN, Known
@@ -21,8 +21,7 @@ DEEPEST = 3
 """Directories below `sessions/`: year, month, day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(NamedTuple):
     """One file of a thread. `named`: its name has the thread's id; else only its header can tell."""
 
     id: str
@@ -37,8 +36,7 @@ class Rollout:
         return os.path.basename(self.path).removesuffix(PACKED)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A rollout, its fingerprint and its size."""
 
     rollout: Rollout
