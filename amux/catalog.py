@@ -478,10 +478,10 @@ class Catalog:
         if not query.archived:
             clauses.append("not s.archived")
         if query.since:
-            clauses.append("created >= ?")
+            clauses.append(f"{tables.CREATED} >= ?")
             values.append(milliseconds(query.since))
         if query.until:
-            clauses.append("created < ?")
+            clauses.append(f"{tables.CREATED} < ?")
             values.append(milliseconds(query.until))
         if query.model:
             clauses.append("s.models like ? escape '\\'")

@@ -13,8 +13,9 @@ from amux.model import Charge, CostRecord, Session, SessionSummary, Usage
 from amux.query import milliseconds
 from amux.readers._base import SessionRef
 
-SUMMARY = """
-    s.no, sc.agent, s.id, s.title, coalesce(s.link_created, s.created_at) created, s.updated_at, s.turn_count, s.message_count,
+CREATED = "coalesce(s.link_created, s.created_at)"
+SUMMARY = f"""
+    s.no, sc.agent, s.id, s.title, {CREATED} created, s.updated_at, s.turn_count, s.message_count,
     s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
     s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
 """
