@@ -43,7 +43,7 @@ SCHEMA = """
         no integer primary key, agent text not null, roots text not null, state text, host text, asked text, unique (agent, roots));
     create table ref (
         no integer primary key, scope integer not null, key text not null, path text not null, fingerprint text not null,
-        size integer not null, files blob not null, based_on blob not null, reason text, unique (scope, key));
+        size integer not null, files blob not null, based_on blob, reason text, unique (scope, key));
     create table session (
         no integer primary key, ref integer not null, scope integer not null, id text not null, kind text not null,
         title text not null, created_at integer not null, updated_at integer not null, turn_count integer not null,
@@ -69,6 +69,10 @@ SCHEMA = """
         unestimated integer, unrecorded integer, aggregate integer);
     create index spend_by_session on spend (session);
 """
+PLAIN = "select key, fingerprint from ref where scope = ? and based_on is null and reason is null"
+OTHERS = (
+    "select key, fingerprint, based_on, reason from ref where scope = ? and not (based_on is null and reason is null)"
+)
 FORMAT = crc32(f"{__version__} {SCHEMA}".encode()) >> 1
 """What a catalog's user_version must be: another schema, or another version's way to read sessions, is built anew."""
 
@@ -277,21 +281,16 @@ class Catalog:
         drop: list[int] = []
         read: list[Unread] = []
         for store in stores:
-            refs, fresh = store.refs, set[str]()
-            known = self.db.execute(
-                "select no, key, fingerprint, based_on, reason from ref where scope = ?", (store.scope,)
-            )
-            for no, key, fingerprint, based_on, reason in known:
-                if (
-                    key not in refs
-                    or fingerprint != refs[key].fingerprint
-                    or moved_base(based_on, refs)
-                    or passing(reason)
-                ):
-                    drop.append(no)
-                else:
-                    fresh.add(key)
-            read += [Unread(store, ref) for key, ref in refs.items() if key not in fresh]
+            now = {key: ref.fingerprint for key, ref in store.refs.items()}
+            plain = dict(self.db.execute(PLAIN, (store.scope,)).fetchall())
+            others = self.db.execute(OTHERS, (store.scope,)).fetchall()
+            kept = {key for key, *seen in others if is_fresh(store, key, *seen)}
+            if len(plain) + len(kept) == len(now) and len(kept) == len(others) and plain.items() <= now.items():
+                continue  # as nearly always
+            kept.update(key for key, _ in plain.items() & now.items())
+            known = self.db.execute("select no, key from ref where scope = ?", (store.scope,))
+            drop += [no for no, key in known if key not in kept]
+            read += [Unread(store, ref) for key, ref in store.refs.items() if key not in kept]
         return Stale(drop, read)
 
     def update(self, stores: Sequence[Store], report: Report | None) -> None:
@@ -410,7 +409,8 @@ class Catalog:
     def add(self, store: Store, ref: SessionRef) -> None:
         sessions, reason = attempt(store.reader, ref)
         bases = {key: store.refs.get(key) for session in sessions for key in session.based_on}
-        based_on = orjson.dumps({key: base.fingerprint if base else None for key, base in bases.items()})
+        stamps = {key: base.fingerprint if base else None for key, base in bases.items()}
+        based_on = orjson.dumps(stamps) if stamps else None
         row = (store.scope, ref.key, ref.path, ref.fingerprint, ref.size, orjson.dumps(ref.files), based_on, reason)
         insert = "insert into ref (scope, key, path, fingerprint, size, files, based_on, reason) values (?, ?, ?, ?, ?, ?, ?, ?)"
         no = self.db.execute(insert, row).lastrowid
@@ -715,12 +715,11 @@ def clear_away(directory: Path) -> None:
         rmtree(left, ignore_errors=True)
 
 
-def moved_base(based_on: bytes, refs: dict[str, SessionRef]) -> bool:
-    """Whether something this session's reading took from other refs changed, came or went."""
-    if based_on == b"{}":
-        return False
-    known = orjson.loads(based_on).items()
-    return any(fingerprint != (refs[key].fingerprint if key in refs else None) for key, fingerprint in known)
+def is_fresh(store: Store, key: str, fingerprint: str, based_on: bytes | None, reason: str | None) -> bool:
+    """Whether a ref is as it was, and whatever reading it took from others; unless it may be read by now."""
+    bases = {key: fingerprint, **(orjson.loads(based_on) if based_on else {})}
+    now = {base: store.refs[base].fingerprint if base in store.refs else None for base in bases}
+    return bases == now and not passing(reason)
 
 
 def marks(values: Sequence[Any]) -> str:

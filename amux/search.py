@@ -5,7 +5,7 @@ stretch of them, so a row's number tells the session, the message and the part. 
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -167,6 +167,8 @@ def best_row(held: Sequence[Sequence[int]]) -> int | None:
     return min(together, key=lambda row: (-together[row], -weight(row), row), default=None)
 
 
+FEWER = 8
+"""How many times fewer rows than sessions there must be for it to be quicker to go by the rows."""
 Stretch = tuple[int, int, int, int]
 """A session in the index: its first message's number, how many messages, its own number, when it was last written."""
 
@@ -174,11 +176,20 @@ Stretch = tuple[int, int, int, int]
 def holders(stretches: Sequence[Stretch], rows: Sequence[int]) -> dict[int, list[int]]:
     """For each session that has some, its rows among those given."""
     held: dict[int, list[int]] = {}
+    if len(rows) < len(stretches) // FEWER:
+        stretches = near(stretches, rows)
     for first, count, no, _ in stretches:
         start = bisect_left(rows, first << PART_BITS)
         if start < len(rows) and rows[start] < (first + count + 1) << PART_BITS:
             held[no] = list(rows[start : bisect_left(rows, (first + count + 1) << PART_BITS, start)])
     return held
+
+
+def near(stretches: Sequence[Stretch], rows: Sequence[int]) -> list[Stretch]:
+    """The stretches that some of the rows may lie in."""
+    firsts = [first for first, _, _, _ in stretches]
+    places = {bisect_right(firsts, row >> PART_BITS) - 1 for row in rows}
+    return [stretches[place] for place in sorted(places) if place >= 0]
 
 
 def scores(
@@ -192,16 +203,13 @@ def scores(
     A session's matches count by the part they are in; 1 would be a session that says nothing else, has the words together
     and is the newest. All of it follows from the sessions alone, so that a cold catalog gives the same scores.
     """
-    lengths = {no: count + 1 for _, count, no, _ in stretches}
-    usual = sum(lengths.values()) / max(len(lengths), 1)
-    rare = [log(1 + (len(lengths) - len(one) + 0.5) / (len(one) + 0.5)) for one in held]
+    usual = 1 + sum([count for _, count, _, _ in stretches]) / max(len(stretches), 1)
+    rare = [log(1 + (len(stretches) - len(one) + 0.5) / (len(one) + 0.5)) for one in held]
     highest = sum(rare) * (SATURATION + 1) * EXACT * (1 + RECENT)
-    newest = max((updated for *_, updated in stretches), default=0)
+    newest = max([updated for _, _, _, updated in stretches], default=0)
     found = {}
-    for _, _, no, updated in stretches:
-        if no not in among:
-            continue
-        room = SATURATION * (1 - LENGTH + LENGTH * lengths[no] / usual)
+    for _, count, no, updated in [stretch for stretch in stretches if stretch[2] in among]:
+        room = SATURATION * (1 - LENGTH + LENGTH * (count + 1) / usual)
         often = [sum([PART_WEIGHTS[row & PART_MASK] for row in one[no]]) for one in held]
         score = sum(idf * times * (SATURATION + 1) / (times + room) for idf, times in zip(rare, often, strict=True))
         score *= (EXACT if no in exact else 1) * (1 + RECENT * 0.5 ** ((newest - updated) / HALF_LIFE))
