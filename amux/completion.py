@@ -17,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from amux import readers, runs, tags
-from amux.catalog import FORMAT, named, secure
+from amux.cachefile import FORMAT, secure
 from amux.errors import AmuxError
 from amux.manager import LATEST, SHORTEST_PREFIX, cache_file
 from amux.output.grids import ago
@@ -176,7 +176,7 @@ def rows(host: Host, chosen: Iterable[str], select: str) -> list[tuple[Any, ...]
 def own_scopes(db: sqlite3.Connection, host: Host, chosen: Collection[str]) -> Iterator[tuple[int, str]]:
     """The stores of these agents on this host: the catalog may know those of other homes as well."""
     for no, agent, roots, asked in db.execute(
-        "select no, agent, roots, asked from scope where host = ?", [named(host)]
+        "select no, agent, roots, asked from scope where host = ?", [host.name]
     ):
         if agent in chosen and (same_variables(host, asked) or roots == roots_of(agent, host)):
             yield no, agent

@@ -11,7 +11,8 @@ from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amux import money, readers, runs, tags
-from amux.catalog import Catalog, Report, Skipped
+from amux.answers import Skipped
+from amux.catalog import Catalog, Report
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound, UnreadableSession
 from amux.model import Message, Session, SessionSummary
 from amux.query import Query

@@ -209,3 +209,7 @@ def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Seq
         timestamp=from_milliseconds(time) if time else None,
         offset=offset if offset >= 0 else None,
     )
+
+
+def marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

@@ -358,7 +358,7 @@ def test_an_unknown_agent_has_nothing(tmp_path):
 
 
 def test_without_fts5_the_sessions_themselves_are_read(find, monkeypatch):
-    monkeypatch.setattr("amux.catalog.WORDS", "create virtual table {name} using fts9 (text)")
+    monkeypatch.setattr("amux.cachefile.WORDS", "create virtual table {name} using fts9 (text)")
     ask = find(
         say("the webhook", "it will retry", id="both"), say("the webhook", "no", id="one"), say("Café", "x", id="other")
     )

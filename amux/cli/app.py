@@ -36,7 +36,7 @@ def say_version(asked: bool) -> None:
 
 def versions() -> str:
     """What an answer depends on besides the version: the prices and the form of the catalog."""
-    from amux.catalog import FORMAT  # noqa: PLC0415
+    from amux.cachefile import FORMAT  # noqa: PLC0415
     from amux.manager import user_prices  # noqa: PLC0415
     from amux.money import Prices  # noqa: PLC0415
 

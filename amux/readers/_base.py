@@ -34,6 +34,11 @@ class Host:
             return cls(Path(home).absolute(), {})
         return cls(Path(os.path.expanduser("~")), dict(os.environ))
 
+    @property
+    def name(self) -> str:
+        """What tells it from other hosts whose stores one catalog may keep."""
+        return f"{self.platform} {self.home}"
+
     def directory(self, variable: str, *default: str) -> Path:
         """The directory a variable names (`~` is the host's home), else the default below the home."""
         return self.expand(self.env[variable]) if self.env.get(variable) else self.home.joinpath(*default)
