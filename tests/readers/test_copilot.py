@@ -696,6 +696,12 @@ def test_documents_of_the_first_previews(tmp_path):
     assert not session.usage_recorded
 
 
+def test_a_document_says_its_id_whatever_it_is_called(tmp_path):
+    keep(tmp_path / ".copilot" / "history-session-state" / "jam.json", HISTORY)
+
+    assert set(read(tmp_path)) == {ONE}
+
+
 def test_a_document_without_a_timeline_has_what_the_model_saw(tmp_path):
     keep(tmp_path / ".copilot" / "history-session-state" / f"session_{ONE}_1.json", {**HISTORY, "timeline": []})
     session = read(tmp_path)[ONE]

@@ -165,6 +165,7 @@ def test_starts_without_a_prompt_are_no_sessions(home):
     home.log(header(), snapshot(CONTEXT))
     home.log(header(FORK_ID), name=f"session-2026-11-18T10-00-{FORK_ID[:8]}.jsonl")
     home.write("", "shop", "session-2026-11-18T10-00-aaaaaaaa.jsonl")
+    home.log(header(OTHER_ID), prompt("a", "/help"), name="session-2026-11-18T10-00-bbbbbbbb.jsonl")
 
     assert home.sessions() == {}
 
@@ -286,6 +287,14 @@ def test_rewinding_to_an_unknown_message_drops_all_but_what_was_paid(home):
 
     assert spoken(session) == ["Second"]
     assert [(charge.usage.input_tokens, charge.message) for charge in session.charges] == [(10, None)]
+
+
+def test_a_session_rewound_to_its_beginning_keeps_what_was_paid(home):
+    home.log(header(), prompt("a", "First"), answer("b", "One", 10), {"$rewindTo": uid("a")})
+
+    session = home.session()
+
+    assert (session.messages, paid(session)) == ((), 10)
 
 
 def test_a_torn_document_is_read_as_far_as_it_goes(home):

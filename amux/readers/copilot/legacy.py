@@ -59,7 +59,7 @@ def sessions(agent: str, ref: SessionRef) -> list[Session]:
     return [
         _base.session(
             agent,
-            ref.key,
+            text_at(whole, "sessionId") or ref.key,
             found,
             path=ref.path,
             title=text_at(whole, "title"),

@@ -67,10 +67,10 @@ class GeminiReader(Reader):
         log = Log()
         for record in (record for one in files for record in one.records):
             log.add(record)
-        if not any(spoken(record) for record in log.records.values()):
-            return None
         told = conversation(log)
         paid = charges(log, told.places)
+        if not paid and not any(message.role in ("user", "assistant") for message in told.messages):
+            return None
         origin, based_on = self.origin(log, id)
         copied = told.imported if origin else 0
         return _base.session(

@@ -48,7 +48,7 @@ def conversation(log: Log) -> Conversation:
     told = Conversation()
     known = {id for line in lines for call in calls_of(line) if (id := text_at(call, "id"))}
     answers = answers_of(lines)
-    for line, following in zip(lines, [*lines[1:], {}], strict=True):
+    for line, following in zip(lines, [*lines[1:], {}], strict=False):
         match line.get("type"):
             case "user":
                 told.messages += unasked(line, known)
