@@ -2,7 +2,8 @@
 
 Forks copy their parent's records and resumes repeat them, so one call of a model can stand in several sessions. Each
 key gets one owner: a record that claims the call as its own before one that does not say, before one marked as a copy;
-then the earlier record; then the session that began earlier. What a session holds but does not own, it inherited.
+then the earlier record; then the session that began earlier; then, of a parent and its fork that tell no difference, the
+one that was not gone on with. What a session holds but does not own, it inherited.
 """
 
 import sqlite3
@@ -23,7 +24,7 @@ SHARED = """
     where c.scope = :scope and c.key in (
         select key from charge where scope = :scope and key in (select key from touched)
         group by key having min(session) < max(session))
-    order by c.key, c.claim, at, began, s.id
+    order by c.key, c.claim, at, began, s.updated_at, s.id
 """
 NEW = """
     insert or ignore into touched

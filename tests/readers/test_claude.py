@@ -198,6 +198,217 @@ def test_the_one_file_of_0_2_96(tmp_path):
     assert manager.readers["claude"].resume_command(new, None) is None
 
 
+def test_lines_that_are_not_linked_are_read_in_their_order(tmp_path, project):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        answered("a1", None, "m1", "first"),
+        asked("u2", None, "two"),
+    )
+
+    assert said(read(tmp_path)) == [("user", "one"), ("assistant", "first"), ("user", "two")]
+
+
+def test_answers_without_any_id_are_charges_of_their_own(tmp_path, project):
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    write(project / f"{SESSION}.jsonl", *[{"type": "assistant", "message": {"usage": usage}}] * 2)
+    write(project / f"{OTHER}.jsonl", {"type": "assistant", "message": {"usage": usage}})
+    total = SessionManager(Host.current(tmp_path), cache=False).total_cost()
+
+    assert (total.call_count, total.input_tokens) == (3, 30)
+
+
+# Compaction
+
+
+def test_history_before_a_summary_without_a_boundary_is_kept(tmp_path, project):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        answered("a1", "u1", "m1", "first"),
+        asked("s1", None, "what was said", isCompactSummary=True),
+        asked("u2", "s1", "two"),
+    )
+
+    assert said(read(tmp_path)) == [
+        ("user", "one"),
+        ("assistant", "first"),
+        ("system", "what was said"),
+        ("user", "two"),
+    ]
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_lines_a_compaction_kept_and_wrote_again_are_read_once(tmp_path, project, again):
+    """The first of them is linked to the summary, and the boundary to the last of them: a loop."""
+    kept = [asked("u2", "a1", "two"), answered("a2", "u2", "m2", "second")]
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        answered("a1", "u1", "m1", "first"),
+        *kept,
+        line("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a2"),
+        asked("s1", "b1", "what was said", isCompactSummary=True),
+        *[{**kept[0], "parentUuid": "s1"}, kept[1]][:again],
+        asked("u3", "a2", "three"),
+    )
+
+    assert [text for _, text in said(read(tmp_path))] == ["one", "first", "two", "second", "what was said", "three"]
+
+
+# Prompts
+
+
+def test_newer_versions_say_who_wrote_a_prompt(tmp_path, project):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "typed", promptSource="typed", origin={"kind": "human"}),
+        asked("u2", "u1", "a timer rang", promptSource="system"),
+        asked("u3", "u2", "another agent says hello", origin={"kind": "peer"}),
+        asked("u4", "u3", "sent by a program", promptSource="sdk"),
+    )
+
+    assert [text for role, text in said(read(tmp_path)) if role == "user"] == ["typed", "sent by a program"]
+
+
+def test_a_queued_prompt_may_hold_a_picture_and_need_not_be_a_persons(tmp_path, project):
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    queue = {"type": "queued_command", "commandMode": "prompt"}
+    typed = {**queue, "prompt": [{"type": "text", "text": "and this"}, picture], "origin": {"kind": "human"}}
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        line("attachment", "q1", "u1", attachment=typed),
+        line("attachment", "q2", "q1", attachment={**queue, "prompt": "go on by yourself", "isMeta": True}),
+        line("attachment", "q3", "q2", attachment={**queue, "prompt": "done", "origin": {"kind": "task-notification"}}),
+        answered("a1", "q3", "m1", "first"),
+    )
+    session = read(tmp_path)
+
+    assert said(session) == [("user", "one"), ("user", "and this"), ("assistant", "first")]
+    assert [one.media_type for one in session.messages[1].attachments] == ["image/png"]
+
+
+# Forks and sub-agents
+
+
+def test_copies_of_0_2_109_keep_the_id_of_their_session(tmp_path, project):
+    """All that tells them from its own lines: times and uuids are the same, and the summary names one of them."""
+
+    def turn(id: str, number: int, parent: str | None) -> list[dict]:
+        time = {"sessionId": id, "timestamp": f"2026-11-18T06:0{number}:00.000Z"}
+        prompt = asked(f"u{number}", parent, f"prompt {number}", **time)
+        return [prompt, answered(f"a{number}", f"u{number}", f"m{number}", f"answer {number}", **time)]
+
+    ids = [SESSION, "f2222222-2222-4333-8444-555555555555", OTHER]
+    turns = [turn(id, number, f"a{number - 1}" if number else None) for number, id in enumerate(ids)]
+    for number, id in enumerate(ids):
+        summary = {"type": "summary", "summary": "Invalid API key", "leafUuid": f"a{number - 1}"}
+        write(project / f"{id}.jsonl", summary, *(one for made in turns[: number + 1] for one in made))
+    manager = SessionManager(Host.current(tmp_path), cache=False)
+    listed = {one.session_id: one for one in manager.list()}
+
+    assert [listed[id].forked_from for id in ids] == [None, ids[0], ids[1]]
+    assert [listed[id].cost.input_tokens for id in ids] == [10, 10, 10]
+    assert [listed[id].created_at.minute for id in ids] == [0, 1, 2]
+    assert {one.title for one in listed.values()} == {"prompt 0"}
+    assert [message.inherited for message in manager.get("claude", ids[2]).messages] == [True] * 4 + [False] * 2
+
+
+def test_a_fork_by_the_sdk_begins_when_it_was_made_though_its_parent_is_gone(tmp_path, project):
+    copied = {"forkedFrom": {"sessionId": OTHER, "messageUuid": "x"}, "sessionId": SESSION}
+    made = "2026-11-18T07:00:00.000Z"
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one", **copied),
+        answered(
+            "a1",
+            "u1",
+            "m1",
+            "first",
+            **copied,
+        )
+        | {"timestamp": made},
+        {"type": "custom-title", "customTitle": "one (fork)", "sessionId": SESSION, "timestamp": made, "uuid": "t1"},
+    )
+    fork = read(tmp_path)
+
+    assert (fork.forked_from, fork.created_at.isoformat()) == (OTHER, "2026-11-18T07:00:00+00:00")
+    assert [message.inherited for message in fork.messages] == [True, True]
+
+
+def test_a_renamed_file_is_no_fork(tmp_path, project):
+    own = {"sessionId": OTHER}
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one", **own),
+        answered("a1", "u1", "m1", "first", **own) | {"timestamp": "2026-11-18T07:00:00.000Z"},
+    )
+    session = read(tmp_path)
+
+    assert session.forked_from is None
+    assert (session.created_at.hour, session.cost.input_tokens) == (6, 10)
+    assert not any(message.inherited for message in session.messages)
+
+
+def test_a_side_question_repeats_the_conversation_and_owns_only_its_answer(tmp_path, project):
+    main, agent = "f2222222-2222-4333-8444-555555555555", "aside1234"
+    turn = asked("u1", None, "one", sessionId=main), answered("a1", "u1", "m1", "first", sessionId=main)
+    write(project / f"{main}.jsonl", *turn)
+    side = {"isSidechain": True, "agentId": agent, "sessionId": main}
+    (project / main / "subagents").mkdir(parents=True)
+    write(
+        project / main / "subagents" / f"agent-{agent}.jsonl",
+        *({**one, **side, "requestId": "req_2"} for one in turn),
+        asked("u2", "a1", "by the way", **side),
+        answered("a2", "u2", "m2", "yes", **side),
+    )
+    manager = SessionManager(Host.current(tmp_path), cache=False)
+    found = {one.session_id: one for one in manager.list(Query(subagents=True))}
+
+    assert (found[main].cost.input_tokens, found[agent].cost.input_tokens) == (20, 10)
+    assert not any(message.inherited for message in manager.get("claude", main).messages)
+
+
+def test_a_file_of_side_chains_alone_still_has_its_sub_agents(tmp_path, project):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("s1", None, "count", isSidechain=True),
+        answered("s2", "s1", "m1", "three", isSidechain=True),
+    )
+    (found,) = SessionManager(Host.current(tmp_path), cache=False).list(Query(subagents=True))
+
+    assert (found.kind, found.parent_id, found.cost.output_tokens) == ("subagent", SESSION, 5)
+
+
+def test_a_sub_agents_output_too_big_for_its_line_is_read_from_beside_its_parent(tmp_path, project):
+    kept = project / SESSION / "tool-results"
+    (project / SESSION / "subagents").mkdir(parents=True)
+    kept.mkdir()
+    (kept / "b1.txt").write_text("all of it")
+    side = {"isSidechain": True, "agentId": "abcd1234", "sessionId": SESSION}
+    shown = (
+        f"<persisted-output>\nOutput too large. Full output saved to: /home/x/{SESSION}/tool-results/b1.txt\n\nPreview"
+    )
+    write(
+        project / SESSION / "subagents" / "agent-abcd1234.jsonl",
+        asked("s1", None, "count", **side),
+        asked("s2", "s1", [{"type": "tool_result", "tool_use_id": "t1", "content": shown}], **side),
+    )
+
+    assert said(read(tmp_path, "abcd1234"))[1] == ("tool", "all of it")
+
+
+def test_a_sub_agent_cannot_be_resumed(tmp_path, project):
+    side = {"isSidechain": True, "agentId": "abcd1234", "sessionId": SESSION}
+    write(project / "agent-abcd1234.jsonl", asked("s1", None, "count", **side))
+    manager = SessionManager(Host.current(tmp_path), cache=False)
+    (session,) = manager.list(Query(subagents=True))
+
+    assert manager.readers["claude"].resume_command(session, None) is None
+    assert manager.readers["claude"].fork_command(session, None) is None
+
+
 def test_commands(tmp_path, project):
     write(project / f"{SESSION}.jsonl", asked("u1", None, "one"))
     manager = SessionManager(Host.current(tmp_path), cache=False)
@@ -206,3 +417,12 @@ def test_commands(tmp_path, project):
 
     assert reader.resume_command(session, None) == ["claude", "--resume", SESSION]
     assert reader.fork_command(session, "opus") == ["claude", "--model", "opus", "--resume", SESSION, "--fork-session"]
+
+
+def test_of_a_fork_without_any_mark_the_one_gone_on_with_is_the_fork(tmp_path, project):
+    history = [asked("u1", None, "one"), answered("a1", "u1", "m1", "first")]
+    later = "2026-11-18T07:00:00.000Z"
+    write(project / f"{OTHER}.jsonl", *history)
+    write(project / f"{SESSION}.jsonl", *history, asked("u2", "a1", "two", timestamp=later))
+
+    assert (read(tmp_path, SESSION).forked_from, read(tmp_path, OTHER).forked_from) == (OTHER, None)

@@ -825,6 +825,13 @@ def test_a_copy_in_the_archive_is_the_same_thread(codex):
     assert found[CHILD].archived
 
 
+def test_a_renamed_rollout_is_the_thread_its_header_names(codex):
+    codex.rollout(CHILD, meta(PARENT), context(), *prompt("one"), said("assistant", "first"), count((5, 1), (2, 1)))
+    session = codex.only()
+
+    assert (session.session_id, session.forked_from, own_input(session)) == (PARENT, None, 5)
+
+
 def test_a_torn_header_does_not_make_a_fork_its_parent(codex):
     path = codex.rollout(CHILD, meta(CHILD), meta(PARENT), *turn("one", (1, 1), (1, 1)))
     lines = path.read_bytes().split(b"\n", 1)

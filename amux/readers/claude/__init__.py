@@ -80,8 +80,9 @@ class ClaudeReader(Reader):
         return [self.program, *(("--model", model) if model else ()), prompt]
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
-        if (session.path or "").endswith(STORE):
-            return None  # 0.2.96 could only go on with the latest: --continue
+        # A sub-agent is no session to the program; 0.2.96 could only go on with the latest: --continue.
+        if session.kind != "main" or (session.path or "").endswith(STORE):
+            return None
         return [self.program, *(("--model", model) if model else ()), "--resume", session.session_id]
 
     def fork_command(self, session: SessionSummary, model: str | None) -> list[str] | None:

@@ -7,17 +7,30 @@ from amux.readers.claude.lines import blocks, kind_of
 
 def active(chain: dict[str, Record]) -> list[Record]:
     """The lines the program would show on resume, with what came before a compaction, in file order."""
+    if not any(text_at(record, "parentUuid") for record in chain.values()):
+        return list(chain.values())  # written by a tool that links nothing
+    parents = parents_of(chain)
+    on_branch = set(branch(parents, leaf(chain, parents)))
+    beside = {uuid: record for uuid, record in chain.items() if uuid not in on_branch}
+    if beside:
+        on_branch |= parallel(chain, on_branch, beside) | compactions(beside, on_branch)
+    return [record for uuid, record in chain.items() if uuid in on_branch]
+
+
+def parents_of(chain: dict[str, Record]) -> dict[str, str | None]:
+    """The line each line goes on from.
+
+    One that is not there was torn or never written, and one that stands further down is a compaction's summary that a kept
+    line was linked to when it was written again: what stands before in the file came before.
+    """
     parents: dict[str, str | None] = {}
     previous = None
     for uuid, record in chain.items():
         parent = text_at(record, "parentUuid") or text_at(record, "logicalParentUuid")
-        # A parent that is missing was a torn or unwritten line: what stands before it in the file came before it.
-        rooted = parent is None and "parentUuid" in record
-        parents[uuid] = parent if rooted or parent in chain else previous
+        rooted = parent is None and "parentUuid" in record and not record.get("isCompactSummary")
+        parents[uuid] = parent if rooted or parent in parents else previous
         previous = uuid
-    on_branch = set(branch(parents, leaf(chain, parents)))
-    on_branch |= parallel(chain, on_branch)
-    return [record for uuid, record in chain.items() if uuid in on_branch]
+    return parents
 
 
 def leaf(chain: dict[str, Record], parents: dict[str, str | None]) -> str | None:
@@ -40,11 +53,8 @@ def spoke(record: Record) -> bool:
     return kind_of(record) in ("user", "assistant") and not record.get("isMeta") and not record.get("teamName")
 
 
-def parallel(chain: dict[str, Record], on_branch: set[str]) -> set[str]:
+def parallel(chain: dict[str, Record], on_branch: set[str], beside: dict[str, Record]) -> set[str]:
     """Lines beside the branch that belong to it: each result of parallel calls hangs on its own call's line."""
-    beside = {uuid: record for uuid, record in chain.items() if uuid not in on_branch}
-    if not beside:
-        return set()
     answers = {id for uuid in on_branch if (id := text_at(chain[uuid], "message", "id"))}
     same = {uuid for uuid, record in beside.items() if text_at(record, "message", "id") in answers}
     lines = (chain[uuid] for uuid in on_branch | same)
@@ -54,3 +64,13 @@ def parallel(chain: dict[str, Record], on_branch: set[str]) -> set[str]:
         for uuid, record in beside.items()
         if any(text_at(block, "tool_use_id") in calls for block in blocks(record) if "tool_use_id" in block)
     }
+
+
+def compactions(beside: dict[str, Record], on_branch: set[str]) -> set[str]:
+    """Boundaries and summaries beside the branch: what follows a compaction may go on from a line that it kept."""
+    found: set[str] = set()
+    for uuid, record in beside.items():
+        before = text_at(record, "logicalParentUuid")
+        if before in on_branch or (record.get("isCompactSummary") and text_at(record, "parentUuid") in found):
+            found.add(uuid)
+    return found

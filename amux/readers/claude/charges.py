@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from amux.model import Charge, Claim, Json, Usage
-from amux.readers._json import Record, at, int_at, text_at, time_at, usd_at
+from amux.readers._json import OFFSET, Record, at, int_at, text_at, time_at, usd_at
 from amux.readers.claude.lines import SYNTHETIC, kind_of, maker
 
 
@@ -20,7 +20,8 @@ def charges(lines: Iterable[Record], session_id: str, places: dict[str, int]) ->
             continue
         if message.get("model") == SYNTHETIC or record.get("isApiErrorMessage"):
             continue
-        key = text_at(message, "id") or text_at(record, "requestId") or text_at(record, "uuid") or ""
+        key = text_at(message, "id") or text_at(record, "requestId") or text_at(record, "uuid")
+        key = key or f"{session_id}:{record.get(OFFSET)}"  # tools that imitate the format leave all of them out
         output = int_at(message["usage"], "output_tokens") or 0
         # The whole line with the highest output, not field by field: a fallback in mid-stream changes them all.
         if key not in best or output >= best[key][0]:
@@ -30,6 +31,7 @@ def charges(lines: Iterable[Record], session_id: str, places: dict[str, int]) ->
 
 def charge(key: str, record: Record, session_id: str, place: int | None) -> Charge:
     usage = at(record, "message", "usage")
+    # Lines of a sub-agent bear the id of its main session, whose a call is that both hold: a side question repeats it all.
     made_by = maker(record)
     claim: Claim = "copied" if made_by and made_by != session_id else "unknown"
     return Charge(

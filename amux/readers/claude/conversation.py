@@ -8,10 +8,11 @@ from datetime import datetime
 
 from amux.model import Attachment, Json, Message, ToolCall, ToolResult
 from amux.readers._base import stamp
-from amux.readers._json import OFFSET, Record, at, int_at, list_at, text_at, time_at
+from amux.readers._json import OFFSET, Record, at, dict_at, int_at, text_at, time_at
 from amux.readers.claude.lines import SYNTHETIC, blocks, kind_of
 
-SPILLED = re.compile(r"([0-9a-fA-F-]{36})[/\\]tool-results[/\\]([^/\\]+)$")
+SPILLED = re.compile(r"([0-9a-fA-F-]{36})[/\\]tool-results[/\\]([^/\\\n]+)")
+SUBAGENTS = re.compile(r"[/\\][0-9a-fA-F-]{36}[/\\]subagents[/\\]")
 TAG = re.compile(r"</?[a-z][a-z-]*>")
 COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
@@ -72,7 +73,8 @@ class Spilled:
     """Output too big for its line, in `<session>/tool-results/`: its recorded path is of the machine that wrote it."""
 
     def __init__(self, transcript: str) -> None:
-        self.project = os.path.dirname(transcript)
+        below = SUBAGENTS.search(transcript)
+        self.project = transcript[: below.start()] if below else os.path.dirname(transcript)
         self.elsewhere: set[str] = set()
 
     def text(self, recorded: str) -> str | None:
@@ -143,26 +145,34 @@ def synthetic(record: Record) -> Iterator[Message]:
 
 
 def said(record: Record, names: dict[str, str], spilled: Spilled) -> Iterator[Message]:
-    """What a `user` line holds: tool results, a compaction's summary, the program's own notes, or a typed prompt."""
-    time = time_at(record, "timestamp")
+    """What a `user` line holds: tool results, or what was put in the user's name."""
     found = blocks(record)
     results = [block for block in found if block.get("type") == "tool_result"]
-    if results:
-        for block in results:
-            yield tool_message(block, record, time, names, spilled)
-        return
-    if record.get("isMeta"):
-        return
+    for block in results:
+        yield tool_message(block, record, names, spilled)
+    if not results and not record.get("isMeta"):
+        yield from written(record, found)
+
+
+def written(record: Record, found: list[Record]) -> Iterator[Message]:
+    """A compaction's summary, the program's own notes, or a typed prompt."""
+    time = time_at(record, "timestamp")
     texts = [text for block in found if (text := text_at(block, "text")) and not text.startswith(INJECTED)]
     text = "\n".join(texts)
     attached = tuple(attachment for block in found if (attachment := attachment_of(block)))
     if record.get("isCompactSummary"):
         yield Message("system", text, time, event="compaction", offset=record.get(OFFSET))
-    elif event := event_of(text):
+    elif event := event_of(text) or (None if by_person(record) else "notification"):
         if told := spelled_out(text):
             yield Message("system", told, time, event=event, offset=record.get(OFFSET))
     elif text or attached:
         yield Message("user", text, time, attachments=attached, offset=record.get(OFFSET))
+
+
+def by_person(record: Record) -> bool:
+    """Whether a prompt was typed, or sent through the SDK: newer versions say so; where nothing is said, its text tells."""
+    origin = at(record, "origin", "kind")
+    return record.get("humanTurn") is True or (record.get("promptSource") != "system" and origin in ("human", None))
 
 
 def event_of(text: str) -> str | None:
@@ -185,20 +195,19 @@ def attachment_of(block: Record) -> Attachment | None:
     return Attachment(str(block["type"]), text_at(block, "source", "media_type"), text_at(block, "title"))
 
 
-def tool_message(
-    block: Record, record: Record, time: datetime | None, names: dict[str, str], spilled: Spilled
-) -> Message:
+def tool_message(block: Record, record: Record, names: dict[str, str], spilled: Spilled) -> Message:
     content = block.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     text = "\n".join(text for part in parts if (text := text_at(part, "text")))
     if text.startswith("<persisted-output>"):
-        path = text_at(record, "toolUseResult", "persistedOutputPath")
-        text = (path and spilled.text(path)) or text_at(record, "toolUseResult", "stdout") or text
+        # Sub-agents have no toolUseResult: there the path stands only in the text that replaces the output.
+        path = text_at(record, "toolUseResult", "persistedOutputPath") or text
+        text = spilled.text(path) or text_at(record, "toolUseResult", "stdout") or text
     id = text_at(block, "tool_use_id")
     return Message(
         "tool",
         text,
-        time,
+        time_at(record, "timestamp"),
         tool_result=ToolResult(id, names.get(id or ""), text),
         is_error=block.get("is_error") is True,
         attachments=tuple(
@@ -210,19 +219,12 @@ def tool_message(
 
 def queued(record: Record) -> Iterator[Message]:
     """A prompt typed while the turn ran is kept only as an attachment; all other attachments are injected context."""
-    attachment = record.get("attachment")
-    if at(attachment, "type") != "queued_command" or at(attachment, "commandMode") not in ("prompt", None):
+    queue = dict_at(record, "attachment")
+    if queue.get("type") != "queued_command" or queue.get("commandMode") not in ("prompt", None):
         return
-    origin = at(record, "origin", "kind") or at(attachment, "origin", "kind")
-    human = record.get("humanTurn") is True or at(attachment, "humanTurn") is True or origin == "human"
-    prompt = at(attachment, "prompt")
-    text = (
-        prompt
-        if isinstance(prompt, str)
-        else "\n".join(t for block in list_at(prompt) if (t := text_at(block, "text")))
-    )
-    if text and (human or origin is None) and not event_of(text):
-        yield Message("user", text, time_at(record, "timestamp"), offset=record.get(OFFSET))
+    if by_person(queue) and not queue.get("isMeta"):
+        found = written(record, blocks({"message": {"content": queue.get("prompt")}}))
+        yield from (message for message in found if message.role == "user")
 
 
 def told(record: Record) -> Iterator[Message]:

@@ -19,5 +19,12 @@ def blocks(record: Record) -> list[Record]:
 
 
 def maker(record: Record) -> str | None:
-    """The session a marker says a line was copied from."""
-    return text_at(record, "forkedFrom", "sessionId") or text_at(record, "requestSessionId")
+    """The session a line was written in first, as far as the line says.
+
+    /branch and the SDK mark each line they copy, `--fork-session` in 2.1.326 only the answers; 0.2.109 lets copies keep the
+    id of their session, which all others replace.
+    """
+    if "forkedFrom" in record:
+        return text_at(record, "forkedFrom", "sessionId")
+    found = record.get("requestSessionId") or record.get("sessionId")
+    return found if isinstance(found, str) else None

@@ -7,18 +7,18 @@ boundary that names what came before as `logicalParentUuid`.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Reversible
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from amux.model import Session
 from amux.readers import _base
 from amux.readers._base import SessionRef, stamp
-from amux.readers._json import Record, document, placed, text_at, time_at, when
+from amux.readers._json import OFFSET, Record, document, placed, text_at, time_at, when
 from amux.readers.claude.branch import active
 from amux.readers.claude.charges import charges
 from amux.readers.claude.conversation import Spilled, conversation
+from amux.readers.claude.lines import maker
 
 STATE = frozenset({"custom-title", "ai-title", "summary", "tag", "permission-mode"})
 COPIES = frozenset({"api-request", "api-request-shape", "api-request-blob"})
@@ -29,7 +29,11 @@ PASSED_OVER = (b'{"type":"api-request', b'{"type":"file-history-')
 
 @dataclass(slots=True)
 class Log:
-    """What one pass over a transcript finds: the chain of its main line, side chains, and the state lines that matter."""
+    """What one pass over a transcript finds: the chain of its main line, side chains, and the state lines that matter.
+
+    `began` is the first time in the file, `own` the first after the lines that are marked as copied, the last of which
+    came from `parent` and stands at the offset `copied`.
+    """
 
     chain: dict[str, Record] = field(default_factory=dict)
     side: dict[str, Record] = field(default_factory=dict)
@@ -39,41 +43,59 @@ class Log:
     tag: str | None = None
     mode: str | None = None
     began: str | None = None
+    own: str | None = None
     latest: str = ""
+    parent: str | None = None
+    copied: int = -1
 
     @property
     def title(self) -> str | None:
-        own = (text_at(record, "summary") for record in self.summaries if text_at(record, "leafUuid") in self.chain)
-        return self.custom_title or self.ai_title or next(own, None)
+        """The agent's own title, else a summary; up to 2.0 a file begins with those of other sessions."""
+        leaves = ((summary, self.chain.get(text_at(summary, "leafUuid") or "")) for summary in self.summaries)
+        own = (text_at(summary, "summary") for summary, leaf in leaves if leaf and leaf[OFFSET] > self.copied)
+        return self.ai_title or next(own, None)
 
 
 def sessions(agent: str, ref: SessionRef) -> list[Session]:
     """The session of a file and the sub-agents recorded inside it."""
-    subagent = os.path.basename(ref.path).startswith("agent-")
-    log = read_log(ref.path, subagent=subagent)
-    if not log.chain:
-        return []
-    if subagent:
-        return [subagent_session(agent, ref, log)]
+    if os.path.basename(ref.path).startswith("agent-"):
+        log = read_log(ref.path, None)
+        return [subagent_session(agent, ref, log)] if log.chain else []
+    log = read_log(ref.path, ref.key)
     found = [main_session(agent, ref, log), *inline_subagents(agent, ref, log)]
     return [one for one in found if one.messages or one.charges]
 
 
-def read_log(path: str, *, subagent: bool) -> Log:
+def read_log(path: str, session_id: str | None) -> Log:
+    """What a transcript holds; without an id it is a sub-agent's, all of it a side chain of its parent."""
     log = Log()
     for number, record in enumerate(placed(path, PASSED_OVER)):
-        stamped = record.get("timestamp")
-        if isinstance(stamped, str):
+        stamped = text_at(record, "timestamp")
+        if stamped:
             log.began = log.began or stamped
             log.latest = max(log.latest, stamped)
+        if session_id:
+            note_origin(log, record, stamped, session_id)
         kind = text_at(record, "type")
         if kind and kind in STATE:
             note_state(log, kind, record)
         elif kind not in COPIES and ("uuid" in record or "message" in record):
-            lines = log.side if record.get("isSidechain") is True and not subagent else log.chain
-            uuid = record.get("uuid")
-            lines[uuid if isinstance(uuid, str) else f"line {number}"] = record
+            lines = log.side if record.get("isSidechain") is True and session_id else log.chain
+            lines[text_at(record, "uuid") or f"line {number}"] = record
+    if log.own is None and not any("forkedFrom" in record for record in log.chain.values()):
+        log.parent, log.copied = None, -1  # no line is its own, and none says that it is a copy: the file was renamed
     return log
+
+
+def note_origin(log: Log, record: Record, stamped: str | None, session_id: str) -> None:
+    """Copied lines come first in the file of a fork."""
+    made_by = maker(record)
+    if made_by and made_by != session_id:
+        log.parent, log.copied = made_by, record[OFFSET]
+        if record.get("type") != "assistant":  # where answers alone are marked, lines between them do not tell
+            log.own = None
+    elif log.own is None:
+        log.own = stamped
 
 
 def note_state(log: Log, kind: str, record: Record) -> None:
@@ -84,7 +106,6 @@ def note_state(log: Log, kind: str, record: Record) -> None:
         case "ai-title":
             log.ai_title = text_at(record, "aiTitle") or log.ai_title
         case "summary":
-            # Up to 2.0 a new file begins with summaries of other sessions: leafUuid tells whose it is.
             log.summaries.append(record)
         case "tag":
             log.tag = text_at(record, "tag")
@@ -96,22 +117,21 @@ def main_session(agent: str, ref: SessionRef, log: Log) -> Session:
     session_id = ref.key
     spilled = Spilled(ref.path)
     messages, places = conversation(active(log.chain), spilled)
+    copied = sum((message.offset or 0) <= log.copied for message in messages)
     lines = log.chain.values()
-    titled = next(
-        (text_at(document(file), "customTitle") for file in ref.files if file.endswith("custom-title.json")), None
-    )
+    beside = (text_at(document(file), "customTitle") for file in ref.files if file.endswith("custom-title.json"))
     return _base.session(
         agent,
         session_id,
-        messages,
+        [*_base.inherited(messages[:copied]), *messages[copied:]],
         path=ref.path,
-        title=log.custom_title or titled or log.title,
+        title=log.custom_title or next(beside, None) or log.title,
         charges=charges(lines, session_id, places),
-        created_at=first_own_time(lines) or when(log.began),
+        created_at=when(log.own or (log.latest if log.parent else log.began)),
         updated_at=when(log.latest),
         began=when(log.began),
         tags=(log.tag,) if log.tag else (),
-        forked_from=marked_parent(lines, session_id),
+        forked_from=log.parent,
         mode=last_of(lines, "permissionMode") or log.mode,
         based_on=tuple(spilled.elsewhere - {session_id}),
         **surroundings(lines),
@@ -124,7 +144,8 @@ def subagent_session(agent: str, ref: SessionRef, log: Log) -> Session:
     folder, _, stem = ref.key.rpartition("/")
     agent_id = text_at(first, "agentId") or stem.removeprefix("agent-")
     meta = next((document(file) for file in ref.files if stamp(file)), None)
-    messages, places = conversation(active(log.chain), Spilled(ref.path))
+    spilled = Spilled(ref.path)
+    messages, places = conversation(active(log.chain), spilled)
     return _base.session(
         agent,
         agent_id,
@@ -137,6 +158,7 @@ def subagent_session(agent: str, ref: SessionRef, log: Log) -> Session:
         began=when(log.began),
         kind="subagent",
         parent_id=folder or text_at(first, "sessionId"),
+        based_on=tuple(spilled.elsewhere),
         **surroundings(lines),
     )
 
@@ -168,7 +190,7 @@ def inline_subagents(agent: str, ref: SessionRef, log: Log) -> Iterator[Session]
         )
 
 
-def surroundings(lines: Iterable[Record]) -> dict[str, Any]:
+def surroundings(lines: Reversible[Record]) -> dict[str, Any]:
     """Where it ran: the first cwd (a resume from elsewhere appends to the same file), the latest branch and version."""
     return {
         "cwd": next((cwd for record in lines if (cwd := text_at(record, "cwd"))), None),
@@ -177,28 +199,5 @@ def surroundings(lines: Iterable[Record]) -> dict[str, Any]:
     }
 
 
-def last_of(lines: Iterable[Record], name: str) -> str | None:
-    return next((text for record in reversed(list(lines)) if (text := text_at(record, name))), None)
-
-
-def marked_parent(lines: Iterable[Record], session_id: str) -> str | None:
-    """The nearest parent: `forkedFrom` of any copied line, else who made the request of the last copied answer."""
-    parent = None
-    for record in lines:
-        if named := text_at(record, "forkedFrom", "sessionId"):
-            return named
-        made_by = text_at(record, "requestSessionId")
-        if made_by and made_by != session_id:
-            parent = made_by
-    return parent
-
-
-def first_own_time(lines: Iterable[Record]) -> datetime | None:
-    """When a /branch or SDK fork began: its copied lines are marked and keep the parent's times."""
-    marked = False
-    for record in lines:
-        if text_at(record, "forkedFrom", "sessionId"):
-            marked = True
-        elif marked and (time := time_at(record, "timestamp")):
-            return time
-    return None
+def last_of(lines: Reversible[Record], name: str) -> str | None:
+    return next((text for record in reversed(lines) if (text := text_at(record, name))), None)

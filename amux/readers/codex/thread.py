@@ -23,26 +23,25 @@ Find = Callable[[str], Rollout | None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A rollout's lines, or as many of them as belong to a history."""
+    """A rollout's lines, or as many of them as belong to a history; `thread` is the id of the thread it is of."""
 
     rollout: Rollout
     lines: Sequence[Line]
     metas: Sequence[Record]
+    thread: str
 
     @classmethod
     def read(cls, found: Rollout) -> "Part":
         """Raises UnreadableSession."""
         lines = rollout.lines(found.path)
-        return cls(found, lines, list(leading(lines)))
+        metas = list(leading(lines))
+        # The header names the thread. Where its line is torn the next one is the parent's: then the file's name does.
+        torn = found.named and (not metas or lines[0].offset > 0)
+        return cls(found, lines, metas, found.thread if torn else text_at(metas, 0, "id") or found.thread)
 
     @property
     def header(self) -> Record:
         return self.metas[0] if self.metas else {}
-
-    @property
-    def thread(self) -> str:
-        """The file's name has it; a header is lost when its line is torn, and the next one would be the parent's."""
-        return self.rollout.thread if self.rollout.named else text_at(self.header, "id") or self.rollout.thread
 
     @property
     def base(self) -> Record:
