@@ -20,8 +20,8 @@ PART_BITS = 3
 TOKENIZER = "unicode61 remove_diacritics 2"
 ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
-FAR = "\u0e00-\u1fff\u2e80-\U0010ffff"
-"""Two ranges around all of them: most texts have nothing there, and two are looked for quicker than twenty."""
+NEAR = bytes((*range(0x0E), *range(0x12, 0x2E)))
+"""High bytes of UTF-16 that none of them has: letters and signs of all other scripts, arrows, dashes."""
 WORD = re.compile(r"\w", re.UNICODE)
 TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
@@ -32,16 +32,19 @@ def row_number(message: int, part: str) -> int:
 
 
 @cache
-def pattern(text: str) -> re.Pattern[str]:
+def single() -> re.Pattern[str]:
     """Compiled when the first text needs it: it takes longer than a warm search."""
-    return re.compile(text)
+    return re.compile(f"([{ALONE}])")
 
 
 def spaced(text: str) -> str:
     """The text with each character of a script without blanks set apart, as the index and its questions need it."""
-    if text.isascii() or not pattern(f"[{FAR}]").search(text):
-        return text
-    return pattern(f"([{ALONE}])").sub(r" \1 ", text)
+    return text if text.isascii() or all_near(text) else single().sub(r" \1 ", text)
+
+
+def all_near(text: str) -> bool:
+    """Whether no character can be one to set apart, told at a quarter of what a regular expression takes."""
+    return not text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, NEAR)
 
 
 def stands_alone(word: str) -> bool:
