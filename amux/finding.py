@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from amux import snippets
 from amux.catalog import Catalog
-from amux.errors import InvalidValue
+from amux.errors import InvalidValue, UnreadableSession
 from amux.model import Session
 from amux.query import Query
 from amux.readers import Readers
 from amux.readers._base import Reader
+from amux.readers._json import bytes_of
 from amux.results.hits import SearchHit, Snippet
 from amux.search import WEIGHTS, Words, words
 from amux.tables import Matched
@@ -183,9 +184,8 @@ def may_hold(paths: Sequence[str], needed: Sequence[bytes]) -> bool:
         if not path.endswith(TEXT_FILES):
             return True
         try:
-            with open(path, "rb") as file:
-                content = file.read().lower()
-        except OSError:
+            content = bytes_of(path).lower()
+        except UnreadableSession:
             continue
         if any(run in content for run in needed):
             return True

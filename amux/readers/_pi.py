@@ -73,13 +73,14 @@ class Transcript:
                 header = record
         return cls(header, entries)
 
-    def parent(self, number: int, record: Record) -> int | None:
-        id = record.get("parentId")
+    def parent(self, number: int, record: Record, key: str = "parentId") -> int | None:
+        """Where the entry stands that the record names under `key`; null makes it a root."""
+        id = record.get(key)
         if isinstance(id, Id) and id in self.numbers:
             return self.numbers[id]
-        if id is None and id_of(record) is not None:
+        if id is None and key in record:
             return None
-        # Version 1 has no ids; and a parent that is missing was a damaged line: what stands before it came before it.
+        # Version 1 has no links; and one that is lost or leads nowhere is damage: what stands before it came before it.
         return number - 1 if number else None
 
     def branch(self, leaf: int | None = None) -> list[int]:
@@ -422,6 +423,12 @@ def usage_of(usage: Json) -> Usage:
     )
 
 
+def tells_usage(entries: Iterable[Record]) -> bool:
+    """Whether what answers took was recorded at all; other tools that write such files leave it out."""
+    answers = [message for record in entries if (message := message_of(record)).get("role") == "assistant"]
+    return not answers or any(isinstance(message.get("usage"), dict) for message in answers)
+
+
 def session(
     agent: str, session_id: str, path: str, said: Conversation, calls: Sequence[Charge], **known: Any
 ) -> Session:
@@ -434,6 +441,7 @@ def session(
         "began": transcript.began,
         "cwd": text_at(transcript.header, "cwd"),
         "model": models[-1][1] if models else None,
+        "usage_recorded": tells_usage(transcript.entries),
     }
     if known.get("forked_from") == session_id:
         known["forked_from"] = None

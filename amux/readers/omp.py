@@ -8,8 +8,8 @@ file's path is noted in `<agent directory>/custom-session-files/<hash>`.
 
 Beside `<session>.jsonl` lies `<session>/` with what belongs to it: the transcripts of its sub-agents, `<Name>.jsonl` (theirs
 in `<Name>/`), of its advisors, `__advisor*.jsonl`, and the whole of long tool outputs, `<n>.<tool>.log`, of the session and
-all its sub-agents. A sub-agent that its parent waited for is told of twice: the `task` tool's result sums up what its
-transcript records. No sessions: `blobs/` (pictures), terminal-sessions/, *.db, *.jsonl.<digits>.bak.
+all its sub-agents. `/fork` copies the directory. A sub-agent that its parent waited for is told of twice: the `task` tool's
+result sums up what its transcript records. No sessions: `blobs/` (pictures), terminal-sessions/, *.db, *.jsonl.<digits>.bak.
 
 Since 16.3 line 1 is a slot of 256 bytes for the title, rewritten in place; the header follows. Before, the header held the
 title. Neither compactions nor titles record what they cost.
@@ -22,10 +22,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from amux.errors import UnreadableSession
 from amux.model import Charge, Message, Session, SessionSummary
 from amux.readers import _pi
 from amux.readers._base import SessionRef, entries, stamp
-from amux.readers._json import Record, at, dict_at, int_at, list_at, records, text_at, time_at
+from amux.readers._json import Record, at, dict_at, int_at, list_at, records, text_at, text_of, time_at
 from amux.readers._pi import Conversation, Transcript
 from amux.readers.pi import STAMPED, SUFFIX, PiReader, header_of, id_of, lies_below, omp_directory, whole_file
 
@@ -34,6 +35,8 @@ LOG = re.compile(r"\d+\..*\.log")
 LOG_LIMIT = 16 * 2**20
 """How much of a tool's output is worth reading back."""
 POINTER_LIMIT = 4096
+COPY = "copy"
+"""Marks the ref of a transcript that stands beside another session too."""
 SPARE = 8
 """With less padding than this the title's slot was too short for it."""
 
@@ -76,6 +79,18 @@ class OmpReader(PiReader):
         named = self.host.env.get("PI_CODING_AGENT_SESSION_DIR")
         return [self.local(named)] if named else []
 
+    def refs(self) -> Iterator[SessionRef]:
+        """As pi's; but a fork can have copies of the transcripts of its parent's sub-agents."""
+        alike: dict[tuple[str, int], list[SessionRef]] = {}
+        for ref in super().refs():
+            if ref.files:
+                name = os.path.relpath(ref.path, artifacts(ref.files[0]))
+                alike.setdefault((name, ref.size), []).append(ref)
+            else:
+                yield ref
+        for found in alike.values():
+            yield from told_apart(found)
+
     def all_refs(self) -> Iterator[SessionRef]:
         for folder in self.folders():
             for entry in entries(folder):
@@ -92,7 +107,7 @@ class OmpReader(PiReader):
         state = self.host.directory("XDG_STATE_HOME", ".local", "state") / "omp"
         for directory in (*self.agent_directories(), state):
             for entry in entries(directory / "custom-session-files"):
-                recorded = contents(entry.path, POINTER_LIMIT).strip() if stamp(entry.path) else ""
+                recorded = beginning(entry.path, POINTER_LIMIT).strip()
                 if recorded.endswith(SUFFIX) and "\0" not in recorded:
                     yield os.path.realpath(self.local(recorded))
 
@@ -100,7 +115,7 @@ class OmpReader(PiReader):
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         transcript = Transcript.of(records(ref.path))
-        if self.writer(ref.path, transcript) != self.agent:
+        if COPY in ref.files or self.writer(ref.path, transcript) != self.agent:
             return []
         above = ref.files[0] if ref.files else None
         subagent = above is not None or started_as_subagent(transcript)
@@ -207,7 +222,7 @@ class OmpConversation(Conversation):
         for folder in self.folders if id.isdecimal() else ():
             path = os.path.join(folder, f"{id}.{tool or 'tool'}.log")
             if (found := stamp(path)) and found[1] == size:
-                return contents(path, LOG_LIMIT) or super().output(message)
+                return beginning(path, LOG_LIMIT) or super().output(message)
         return super().output(message)
 
     def duration(self, message: Record, record: Record) -> int | None:
@@ -246,17 +261,27 @@ def nested_refs(directory: str, main: str, logs: str) -> Iterator[SessionRef]:
             yield ref._replace(fingerprint=ref.fingerprint + logs, files=(main,))
 
 
+def told_apart(alike: Sequence[SessionRef]) -> Iterator[SessionRef]:
+    """Sub-agents' transcripts of one name and size; all but the oldest session's of each are marked as copies."""
+    seen = set[str | None]()
+    for ref in sorted(alike, key=lambda ref: os.path.basename(ref.files[0])):
+        id = text_at(header_of(ref.path), "id") if len(alike) > 1 else None
+        copied = id is not None and id in seen
+        seen.add(id)
+        yield ref._replace(fingerprint=f"{ref.fingerprint}|{COPY}", files=(*ref.files, COPY)) if copied else ref
+
+
 def log_stamps(directory: str) -> str:
     """What changes when a tool's whole output is added to a session's directory."""
     found = ((entry.name, stamp(entry.path)) for entry in entries(directory) if LOG.fullmatch(entry.name))
     return "".join(f"|{name}:{one[0]}" for name, one in found if one)
 
 
-def contents(path: str, limit: int) -> str:
+def beginning(path: str, limit: int) -> str:
+    """The text of a file up to a limit; nothing where it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
+        return text_of(path, limit)
+    except UnreadableSession:
         return ""
 
 

@@ -83,6 +83,7 @@ def questions(agent: str, ids: Sequence[str]) -> Iterator[list[str]]:
     yield ["cost", "report", "--agent", agent, "--group-by", "session,model,day", "--json"]
     yield ["cost", "report", "--csv"]
     yield ["agents", "--json"]
+    yield ["schema", "session"]
     for id in ids:
         for options in ([], ["--format", "json", "--raw"], ["--format", "jsonl"], ["--tools", "full", "--thinking"]):
             yield [*sessions, "show", agent, id, *options]
@@ -102,8 +103,20 @@ def exports(agent: str, ids: Sequence[str], directory: Path) -> Iterator[list[st
         for format in ("json", "jsonl", "markdown", "html"):
             target = str(directory / f"{number}.{format}")
             yield ["sessions", "export", agent, "--format", format, "--output", target, "--force", "--", id]
-    yield ["sessions", "export", agent, "--all", "--format", "markdown", "--output", str(directory / "all"), "--force"]
+    for format in ("markdown", "parquet"):
+        target = str(directory / f"all {format}")
+        yield ["sessions", "export", agent, "--all", "--format", format, "--output", target, "--force"]
 
 
-def every(agent: str, ids: Sequence[str], directory: Path) -> list[list[str]]:
-    return [*questions(agent, ids), *exports(agent, ids, directory)]
+def notes(agent: str, ids: Sequence[str]) -> Iterator[list[str]]:
+    """The commands that write to the user's data directory."""
+    for id in ids:
+        yield ["sessions", "tag", agent, id, "mine"]
+        yield ["sessions", "tag", agent, id, "mine", "--remove"]
+        yield ["sessions", "resume", agent, id, "--in", "codex" if agent == "claude" else "claude", "--print"]
+
+
+def every(agent: str, ids: Sequence[str], where: Place) -> list[list[str]]:
+    """All of them; where the home is the user's own, so is the data directory below it."""
+    found = [*questions(agent, ids), *exports(agent, ids, where.own / "exports")]
+    return found if where.env else [*found, *notes(agent, ids)]

@@ -19,10 +19,11 @@ from amux.output import grids, html, jsonout, markdown
 from amux.query import Query
 from amux.readers._base import Host
 
+from .mutate import MAGIC
+
 SECONDS = 10
 MEMORY = 1_000_000_000
 SOAK = bool(os.environ.get("AMUX_SOAK"))
-MAGIC = b"SQLite format 3\0"
 DAMAGED = re.compile("[\0\x1b\u2028\ufffd(]")
 """What damage inside a text leaves in it."""
 
@@ -57,7 +58,7 @@ def at_most(seconds: float, memory: int) -> Iterator[None]:
 
 def agents() -> tuple[str, ...]:
     """The agents whose reader is there."""
-    return tuple(name for name in readers.names() if hasattr(readers, "reader_class") and has_reader(name))
+    return tuple(filter(has_reader, readers.names()))
 
 
 def has_reader(name: str) -> bool:
@@ -86,32 +87,37 @@ class Telling:
 
 
 def told(agent: str, host: Host, *, shown: bool = True) -> Telling:
-    """List, read, search, cost and, with `shown`, print every session in every format."""
+    """What amux says of an agent's sessions; with `shown`, everything is printed in every format as well."""
     try:
         with at_most(SECONDS, MEMORY):
             manager = SessionManager(host, cache=False)
-            listed = manager.list(Query(agents=(agent,), subagents=True))
-            telling = Telling({}, tuple(f"{one.path}: {one.reason}" for one in manager.skipped))
-            telling.wrong.extend(one for one in telling.skipped if ": unexpected " in one)
-            for one in listed:
-                try:
-                    session = manager.get(agent, one.session_id)
-                except AmuxError as error:
-                    telling.wrong.append(f"{one.session_id} is listed and cannot be read: {error}")
-                    continue
-                telling.sessions[one.session_id] = Told(one.path or "", said(session))
-                if shown:
-                    print_all(session)
-            if shown:
-                grids.sessions(listed).plain()
-                jsonout.dumps(listed)
-                jsonout.dumps(manager.search("marmalade", Query(agents=(agent,), limit=5, sort="relevance")))
-                jsonout.dumps(manager.total_cost(Query(agents=(agent,)), group_by=("session", "model", "day")))
-            return telling
+            with closing(manager.catalog):
+                return everything(manager, agent, shown=shown)
     except Hang as hang:
         return Telling({}, wrong=[str(hang)])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what the law forbids
         return Telling({}, wrong=[f"{type(error).__name__}: {error} {place_of(error)}"])
+
+
+def everything(manager: SessionManager, agent: str, *, shown: bool) -> Telling:
+    listed = manager.list(Query(agents=(agent,), subagents=True))
+    telling = Telling({}, tuple(f"{one.path}: {one.reason}" for one in manager.skipped))
+    telling.wrong.extend(one for one in telling.skipped if ": unexpected " in one)
+    for one in listed:
+        try:
+            session = manager.get(agent, one.session_id)
+        except AmuxError as error:
+            telling.wrong.append(f"{one.session_id} is listed and cannot be read: {error}")
+            continue
+        telling.sessions[one.session_id] = Told(one.path or "", said(session))
+        if shown:
+            print_all(session)
+    if shown:
+        grids.sessions(listed).plain()
+        jsonout.dumps(listed)
+        jsonout.dumps(manager.search("marmalade", Query(agents=(agent,), limit=5, sort="relevance")))
+        jsonout.dumps(manager.total_cost(Query(agents=(agent,)), group_by=("session", "model", "day")))
+    return telling
 
 
 def place_of(error: BaseException) -> str:
@@ -235,13 +241,30 @@ def broken_law(before: Telling, after: Telling, path: str, stood: dict[str, list
 # Databases
 
 
+TABLES = "select name, sql from sqlite_master where type = 'table' and sql not like '%virtual%'"
+
+
 def lost_rows(whole: Path, damaged: Path) -> str:
     """The text of every row of a database that its damaged copy does not have as it was."""
     with closing(opened(whole)) as then, closing(opened(damaged)) as now:
-        tables = then.execute(
-            "select name from sqlite_master where type = 'table' and sql not like '%virtual%'"
-        ).fetchall()
-        return "\n".join(row for (name,) in tables for row in lost_of(name.decode(), then, now))
+        kept = tables(now)
+        lost = (
+            lost_of(name.decode(), then, now) if kept.get(name) == sql else every_row(name.decode(), then)
+            for name, sql in tables(then).items()
+        )
+        return "\n".join(row for table in lost for row in table)
+
+
+def tables(db: sqlite3.Connection) -> dict[bytes, bytes]:
+    """The tables of a database, each with what made it: it tells the names of the columns."""
+    try:
+        return dict(db.execute(TABLES))
+    except (sqlite3.Error, UnicodeError):
+        return {}
+
+
+def every_row(table: str, db: sqlite3.Connection) -> Iterator[str]:
+    yield from map(repr, db.execute(f'select * from "{table}"'))
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -254,7 +277,7 @@ def lost_of(table: str, then: sqlite3.Connection, now: sqlite3.Connection) -> It
     try:
         rows = then.execute(f'select rowid, * from "{table}"').fetchall()
     except sqlite3.OperationalError:  # a table without row numbers is as good as its index
-        yield from map(repr, then.execute(f'select * from "{table}"'))
+        yield from every_row(table, then)
         return
     for number, *row in rows:
         if row_at(now, table, number) != row:

@@ -5,7 +5,9 @@ kind of damage.
 """
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -36,6 +38,7 @@ VALUES = {
     "a deep object": b'{"a":' * DEPTH + b"null" + b"}" * DEPTH,
 }
 PAGE = 4096
+MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +307,54 @@ def torn(content: bytes, dice: Random) -> Damage | None:
     return Damage(f"cut at {place}", content[:place], place)
 
 
+COLUMN = (
+    None,
+    "",
+    "marmalade",
+    7,
+    -7,
+    0.5,
+    2**63 - 1,
+    float("inf"),
+    b"\xff\0",
+    "[]",
+    "{}",
+    '{"type":null}',
+    "[" * DEPTH,
+)
+"""What may stand in a column that should hold something else."""
+TABLES = """
+    select name from sqlite_master
+    where type = 'table' and sql not like '%virtual%' and sql not like '%without rowid%'
+"""
+
+
+def column_changed(content: bytes, dice: Random) -> Damage | None:
+    """Another value in one column of one row; where it is JSON, with damage inside of it."""
+    if not content.startswith(MAGIC):
+        return None
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.deserialize(content[:18] + b"\1\1" + content[20:])  # not in WAL mode: a database in memory has no -wal
+        tables = [name for (name,) in db.execute(TABLES) if db.execute(f'select 1 from "{name}"').fetchone()]
+        if not tables:
+            return None
+        table = dice.choice(tables)
+        column = dice.choice([row[1] for row in db.execute(f'pragma table_info("{table}")')])
+        number, old = dice.choice(db.execute(f'select rowid, "{column}" from "{table}"').fetchall())
+        json = isinstance(old, str) and old[:1] in ("{", "[")
+        damage = dice.choice(TEXT)(old.encode(), dice) if json else None
+        new = damage.content if damage else dice.choice(COLUMN)
+        value = "cast(? as text)" if damage else "?"
+        db.execute("pragma ignore_check_constraints = on")
+        with suppress(sqlite3.IntegrityError):  # a number must be one
+            db.execute(f'update or ignore "{table}" set "{column}" = {value} where rowid = ?', (new, number))
+        return Damage(f"{table} {number} {column} = {new!r:.60}", db.serialize(), 0)
+
+
 DATABASE: tuple[Mutation, ...] = (
+    column_changed,
+    column_changed,
+    column_changed,
     page_overwritten,
     page_overwritten,
     page_overwritten,

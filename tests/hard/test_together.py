@@ -20,7 +20,7 @@ from .commands import AMUX, Place
 
 PROCESSES = 8
 SESSIONS, MEGABYTES = (3000, 400) if law.SOAK else (250, 45)
-KILLS = 60 if law.SOAK else 6
+KILLS = 60 if law.SOAK else 4
 NOBODY = 65534
 ASKED = (
     ("sessions", "list", "--limit", "0", "--subagents", "--json"),
@@ -89,7 +89,7 @@ def test_many_at_once_on_a_cold_catalog_all_answer_right(big_home, truth, tmp_pa
 def test_many_at_once_begin_one_catalog(corpus, tmp_path):
     """Nobody takes the catalog that another has just begun for a broken one."""
     case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "one"), tmp_path)
-    for number in range(40 if law.SOAK else 8):
+    for number in range(40 if law.SOAK else 4):
         place = at_home(case.home, tmp_path / str(number))
         command = [AMUX, *place.command("sessions", "list", "claude", "--json")]
         running = [subprocess.Popen(command, env=place.environment, stdout=subprocess.PIPE) for _ in range(PROCESSES)]

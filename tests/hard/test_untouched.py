@@ -103,7 +103,7 @@ def test_every_command_leaves_every_home_alone(corpus, tmp_path, agent):
         case = corpus.open_case(scenario, homes / scenario.name)
         where = place(case, tmp_path / "own" / scenario.name)
         ids = list(case.listed(subagents=True))
-        commands = every(agent, ids if law.SOAK else ids[:1], where.own / "exports")
+        commands = every(agent, ids if law.SOAK else ids[:1], where)
         jobs += [(where.environment, where.command(*argv)) for argv in commands]
     calls = traced([sys.executable, "-c", DRIVER], tmp_path / "log", input=json.dumps(jobs), cwd=tmp_path / "own")
 

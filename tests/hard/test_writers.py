@@ -18,7 +18,7 @@ from amux.readers._base import Host
 
 from . import law
 
-SECONDS = 60 if law.SOAK else 4
+SECONDS = 60 if law.SOAK else 3
 TURNS = 400 if law.SOAK else 60
 
 APPENDER = """

@@ -341,3 +341,11 @@ def test_each_generation_is_resumed_in_its_own_way(tmp_path, write, database, se
     assert reader.resume_command(found["one"], "gpt-5") == ["agent", "chat", "--session", "one"]
     assert reader.resume_command(found["---------1111"], None) is None
     assert reader.fork_command(found["one"], None) is None
+
+
+def test_a_parent_that_lost_its_header_is_called_by_its_name(write, sessions):
+    write(MAIN, "{torn\n", *turn(1))
+    write(FORK, header("b", 30), branch(30, MAIN, "a2"), *turn(1), *turn(40, "More", "b", "a2"))
+
+    assert sessions()["bbbbbbbb-1111"].forked_from == "aaaaaaaa"
+    assert "aaaaaaaa" in sessions()

@@ -888,3 +888,17 @@ def test_nothing_is_left_beside_the_database(state, home):
 
     assert {path.name: path.stat().st_mtime_ns for path in home.iterdir()} == before
     assert "state.db-wal" in before
+
+
+@pytest.mark.parametrize(
+    ("columns", "config"),
+    [({"end_reason": "session_reset", "ended_at": START + 70}, None), ({}, {"_reset_from": "before"})],
+    ids=["ended by a reset", "marked"],
+)
+def test_a_greeting_said_again_after_a_reset_makes_no_fork(state, home, columns, config):
+    state.session("before", "Hi", "Hello", source="telegram", **columns)
+    state.session("after", "Hi", "Hello", "Next", parent_session_id="before", source="telegram", config=config)
+
+    after = read(home, "after")
+    assert (after.kind, after.forked_from, after.parent_id) == ("main", None, None)
+    assert not any(message.inherited for message in after.messages)

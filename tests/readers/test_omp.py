@@ -292,3 +292,37 @@ def test_sub_agents_cannot_be_resumed(write, sessions, tmp_path):
         assert reader.resume_command(found["main"], None) == ["omp", "--resume", "main"]
         assert reader.fork_command(found["main"], "acme-2") == ["omp", "--model", "acme-2", "--fork", "main"]
         assert reader.resume_command(found["scout"], None) is None
+
+
+# Forks
+
+
+def test_a_fork_that_copied_its_parents_sub_agents_does_not_own_them(write, sessions, tmp_path):
+    copy = f"{FOLDER}/2026-11-18T06-01-00-000Z_fork"
+    for folder, own in ((MAIN, header("main")), (copy, header("fork", 60, parentSession="main"))):
+        write(f"{folder}.jsonl", own, *turn(1), delegated(9, ("Scout", 30)))
+        write(f"{folder}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
+    write(f"{FOLDER}/2026-11-18T06-02-00-000Z_other.jsonl", header("other", 120), *turn(121, input=7))
+    write(f"{FOLDER}/2026-11-18T06-02-00-000Z_other/Scout.jsonl", header("spied", 3), *turn(4, "Seen", 31))
+    found = sessions()
+    listed = SessionManager(Host(tmp_path, {}), cache=False).list(Query(agents=("omp",), subagents=True))
+
+    assert sorted(one.session_id for one in listed) == ["fork", "main", "other", "scout", "spied"]
+    assert (found["scout"].parent_id, found["spied"].parent_id) == ("main", "other")
+    assert (found["main"].cost.input_tokens, found["fork"].cost.input_tokens) == (130, 0)
+
+
+def test_a_copy_takes_the_place_of_sub_agents_that_are_gone(write, tmp_path):
+    """The answer of a kept catalog equals that of a fresh one."""
+    copy = f"{FOLDER}/2026-11-18T06-01-00-000Z_fork"
+    write(f"{copy}.jsonl", header("fork", 60, parentSession="main"), *turn(1))
+    transcript = write(f"{MAIN}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
+    write(f"{copy}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
+    host, query = Host(tmp_path, {}), Query(agents=("omp",), subagents=True)
+
+    def parents():
+        return {one.session_id: one.parent_id for one in SessionManager(host).list(query)}
+
+    assert parents() == {"fork": None, "scout": "main"}
+    transcript.unlink()
+    assert parents() == {"fork": None, "scout": "fork"}

@@ -192,7 +192,7 @@ def test_five_thousand_sessions_are_listed_with_one_query_a_table(agent, tmp_pat
     with opened(tmp_path) as reader:
         found = list(reader.refs())
 
-    queries = [one for one in asked if one.startswith("select")]
+    queries = [one for one in asked if one.startswith("select") and "sqlite_master" not in one]
     assert len(found) == 5000
     assert len(queries) == len({one.split(" from ")[1].split()[0] for one in queries}) == 4
     assert not any("event_json" in one or "entry_json" in one for one in queries)
@@ -321,6 +321,7 @@ REWOUND = [*turn("u", None, 1), *turn("v", "u-a", 5), {"type": "leaf", "id": "l"
         ([*REWOUND, *turn("w", "l", 9)], ["prompt u", "prompt w"]),
         ([*REWOUND[:-1], {**REWOUND[-1], "targetId": None}], []),
         ([*REWOUND[:-1], {**REWOUND[-1], "targetId": "unknown"}], ["prompt u", "prompt v"]),
+        ([*REWOUND[:-1], {"type": "leaf", "id": "l", "parentId": "v-a"}], ["prompt u", "prompt v"]),
         ([*turn("u", None, 1), {"type": "future", "id": "f", "parentId": "u"}], ["prompt u"]),
         (
             [*turn("u", None, 1), {**user("s", "u-a", 3, "aside"), "appendMode": "side"}, *turn("v", "s", 5)],
@@ -331,7 +332,7 @@ REWOUND = [*turn("u", None, 1), *turn("v", "u-a", 5), {"type": "leaf", "id": "l"
             ["prompt u", "prompt v"],
         ),
     ],
-    ids=["leaf", "went on", "on the leaf", "all", "unknown target", "unknown type", "aside", "reset"],
+    ids=["leaf", "went on", "on the leaf", "all", "unknown target", "lost target", "unknown type", "aside", "reset"],
 )
 @pytest.mark.parametrize("rebuild", [None, 1], ids=["never indexed", "to be indexed"])
 def test_the_branch_follows_from_the_events(agent, tmp_path, events, prompts, rebuild):
@@ -845,3 +846,28 @@ def test_no_value_of_any_field_trips_it(agent, tmp_path, value):
         read = [reader.read(ref) for ref in reader.refs()]
 
     assert len(read) == len(damaged)
+
+
+# What is not told
+
+
+def test_only_answers_of_a_model_that_were_not_counted_leave_the_cost_unknown(agent, tmp_path):
+    injected = {"provider": "openclaw", "model": "gateway-injected"}
+    agent.file("a.jsonl", header("a", 0), user("u", None, 1, "Go"), answer("v", "u", 2, "Done", usage=None))
+    agent.file("b.jsonl", header("b", 0), user("u", None, 1, "Go"), answer("v", "u", 2, "status: fine", **injected))
+
+    assert {id: one.usage_recorded for id, one in sessions(tmp_path).items()} == {"a": False, "b": True}
+
+
+@pytest.mark.parametrize(
+    ("stored", "typed"),
+    [
+        ("[2026-11-18 06:12:01] ERROR boom\nWhy?", "[2026-11-18 06:12:01] ERROR boom\nWhy?"),
+        ("[iMessage Ada +2m 2026-01-24 10:00 CET] Why?", "Why?"),
+    ],
+    ids=["a line of a log", "an envelope"],
+)
+def test_only_the_name_of_a_channel_makes_an_envelope(agent, tmp_path, stored, typed):
+    agent.file("a.jsonl", header("a", 0), *turn("u", None, 1), user("v", "u-a", 3, stored))
+
+    assert said(sessions(tmp_path)["a"])[1] == typed

@@ -742,7 +742,7 @@ def fill(store: Store, sessions: int) -> None:
 
 
 def queries(statements: list[str]) -> list[str]:
-    return [one for one in statements if one.startswith("select")]
+    return [one for one in statements if one.startswith("select") and "sqlite_master" not in one]
 
 
 @pytest.mark.parametrize("sessions", [3, 400])

@@ -144,6 +144,18 @@ def test_a_damaged_line_costs_only_itself(write, sessions):
     assert texts(sessions()["torn"]) == ["Hello", "Hi", "And then", "Well"]
 
 
+@pytest.mark.parametrize(
+    ("link", "kept"),
+    [({}, True), ({"parentId": None}, False), ({"parentId": [7]}, True), ({"parentId": "nobody"}, True)],
+    ids=["lost", "null", "damaged", "unknown"],
+)
+def test_only_null_begins_a_conversation_anew(write, sessions, link, kept):
+    later = {name: value for name, value in said("a3", "a2", 3, "user", "Later").items() if name != "parentId"}
+    write(f"{STORE}/2026-11-18T06-00-00-000Z_x.jsonl", header("x"), *turn(1), {**later, **link})
+
+    assert texts(sessions()["x"]) == (["Hello", "Hi", "Later"] if kept else ["Later"])
+
+
 def test_a_loop_of_parents_ends(write, sessions):
     loop = [said("a1", "a2", 1, "user", "Hello"), answer("a2", "a1", 2, "Hi"), entry("a2", "a2", 3, "label")]
     write(f"{STORE}/2026-11-18T06-00-00-000Z_loop.jsonl", header("loop"), *loop)
@@ -313,3 +325,18 @@ def test_an_id_becomes_neither_an_option_nor_a_path(write, sessions, tmp_path):
             "--fork",
             "ticket-4711",
         ]
+
+
+# What is not told
+
+
+def test_answers_without_any_count_leave_the_cost_unknown(write, sessions):
+    unknown, known, failed = (f"{STORE}/2026-11-18T06-00-0{number}-000Z_x.jsonl" for number in range(3))
+    write(unknown, header("unknown"), said("a", None, 1, "user", "Go"), answer("b", "a", 2, "Done", usage=None))
+    write(known, header("known"), *turn(1), answer("c", "a2", 3, "More", usage=None))
+    write(failed, header("failed"), answer("b", None, 2, "", usage=used(0), stopReason="error"))
+    found = sessions()
+
+    assert found["unknown"].cost is None
+    assert found["known"].cost.input_tokens == 100
+    assert found["failed"].cost.input_tokens == 0

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from amux.errors import UnreadableSession
-from amux.readers._sqlite import columns, database_stamp, reading
+from amux.readers import _sqlite
+from amux.readers._sqlite import Salvaged, columns, database_stamp, reading
 
 WRITER = """
 import itertools, sqlite3, sys, time
@@ -260,3 +261,205 @@ def test_the_fingerprint_changes_with_the_wal_alone(tmp_path):
 
     assert database_stamp(path) != before
     db.close()
+
+
+# Damaged tables
+
+
+def talkative(path: Path, numbers: Iterator[int] | range = range(1, 601)) -> None:
+    """A database of which every page kind has several: rows of 40 sessions, some too long for a page, and two indexes."""
+    with sqlite3.connect(path) as db:
+        db.execute("create table said (id text primary key, session text, text)")
+        db.execute("create index by_session on said (session)")
+        for number in numbers:
+            text = f"{number} " + "x" * (9000 if number % 10 == 0 else 400)
+            db.execute("insert into said (rowid, id, session, text) values (?, ?, ?, ?)", row_of(number, text))
+    db.close()
+
+
+def row_of(number: int, text: str) -> tuple[int, str, str, str]:
+    return number, f"{number:040}", f"{number % 40:040}", text
+
+
+def pages(path: Path, name: str, kind: str) -> list[int]:
+    """The pages of one kind that a table or index has."""
+    with sqlite3.connect(path) as db:
+        asked = "select pageno from dbstat where name = ? and pagetype = ? order by pageno"
+        found = [page for (page,) in db.execute(asked, (name, kind))]
+    db.close()
+    return found
+
+
+def overwrite(path: Path, page: int, content: bytes | int) -> None:
+    """Give a page other bytes, or those of another page."""
+    stored = bytearray(path.read_bytes())
+    start = (content - 1) * 4096 if isinstance(content, int) else 0
+    new = stored[start : start + 4096] if isinstance(content, int) else content
+    stored[(page - 1) * 4096 : page * 4096] = new
+    path.write_bytes(stored)
+
+
+def reachable(path: Path, numbers: Iterator[int] | range = range(1, 601)) -> set[int]:
+    """The rows to which their numbers lead, each asked for alone."""
+    found = set()
+    with sqlite3.connect(path) as db:
+        db.text_factory = bytes
+        for number in numbers:
+            try:
+                row = db.execute("select * from said not indexed where rowid = ?", (number,)).fetchone()
+            except sqlite3.DatabaseError:
+                continue
+            if row and row[0] == b"%040d" % number:
+                found.add(number)
+    db.close()
+    return found
+
+
+def salvaged(path: Path) -> tuple[set[int], bool]:
+    """The rows that are found session by session, and whether something was noted as lost."""
+    found: set[int] = set()
+    with reading(path) as db:
+        tables = Salvaged(str(path), db, {"said": "session"})
+        for number in range(40):
+            rows = tables.select("said", ("text", "missing"), "where session = ? order by rowid", f"{number:040}")
+            numbers = [int(row["text"].split()[0]) for row in rows]
+            assert numbers == sorted(numbers)
+            found.update(numbers)
+    return found, tables.damage is not None
+
+
+NOISE, ZEROS = b"\xff" * 4096, bytes(4096)
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["small", "big"])
+@pytest.mark.parametrize("content", [NOISE, ZEROS], ids=["noise", "zeros"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("said", "leaf"), ("said", "overflow"), ("by_session", "leaf"), ("by_session", "internal"), ("said", "internal")],
+)
+def test_a_damaged_page_costs_the_rows_that_it_alone_leads_to(tmp_path, monkeypatch, name, kind, content, small):
+    path = tmp_path / "a.db"
+    talkative(path)
+    if not small:
+        monkeypatch.setattr(_sqlite, "SMALL", 0)
+    for page in pages(path, name, kind)[::3] or pages(path, name, "leaf")[:1]:
+        overwrite(path, page, content)
+
+    found, noted = salvaged(path)
+
+    assert found == reachable(path)
+    assert noted == (name == "said")
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_an_index_that_fails_to_find_without_failing_hides_nothing(tmp_path):
+    path = tmp_path / "a.db"
+    talkative(path)
+    first, *_, last = pages(path, "by_session", "leaf")
+    overwrite(path, first, last)
+    with reading(path) as db:
+        told = db.execute("select rowid from said indexed by by_session where session >= ''").fetchall()
+        assert {number for (number,) in told} < set(range(1, 601))
+
+    assert salvaged(path) == (set(range(1, 601)), False)
+
+
+def test_a_page_in_the_place_of_another_costs_the_rows_of_that_one(tmp_path):
+    path = tmp_path / "a.db"
+    talkative(path)
+    leaves = pages(path, "said", "leaf")
+    overwrite(path, leaves[3], leaves[-2])
+    overwrite(path, leaves[-5], leaves[1])
+
+    found, _ = salvaged(path)
+
+    assert found == reachable(path)
+    assert 560 < len(found) < 600
+
+
+@pytest.mark.parametrize("begin", range(0, 4096, 512))
+def test_a_damaged_stretch_of_pages_costs_the_rows_in_it(tmp_path, begin):
+    """The number of a row may be what is damaged: rows are then out of order, or have the same one."""
+    path = tmp_path / "a.db"
+    talkative(path)
+    for page in pages(path, "said", "leaf")[::3]:
+        stored = path.read_bytes()[(page - 1) * 4096 :][:4096]
+        overwrite(path, page, stored[:begin] + bytes(512) + stored[begin + 512 :])
+
+    found, _ = salvaged(path)
+
+    assert found >= reachable(path)
+
+
+def test_rows_far_behind_a_damaged_page_are_found(tmp_path):
+    """Row numbers have gaps of any size where rows were deleted."""
+    path = tmp_path / "a.db"
+    numbers = [number**3 * 1000 + 7 for number in range(600)]
+    talkative(path, numbers)
+    for page in pages(path, "said", "leaf")[1::4]:
+        overwrite(path, page, ZEROS)
+
+    found, noted = salvaged(path)
+
+    assert noted
+    assert found == reachable(path, numbers)
+    assert len(found) > 300
+
+
+def test_pages_that_lead_to_each_other_end(tmp_path):
+    path = tmp_path / "a.db"
+    talkative(path)
+    (root,) = pages(path, "said", "internal")
+    stored = bytearray(path.read_bytes())
+    start = (root - 1) * 4096
+    cells = int.from_bytes(stored[start + 3 : start + 5], "big")
+    for number in range(cells):  # every child of the root is the root
+        place = start + int.from_bytes(stored[start + 12 + 2 * number : start + 14 + 2 * number], "big")
+        stored[place : place + 4] = root.to_bytes(4, "big")
+    path.write_bytes(stored)
+    began = time.monotonic()
+
+    assert salvaged(path)[1]
+    assert time.monotonic() - began < 5
+
+
+def test_a_view_in_the_place_of_a_table_is_not_asked(tmp_path):
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as db:
+        endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select x text, x session from n"
+        db.execute(f"create view said as {endless}")
+    db.close()
+
+    assert salvaged(path) == (set(), False)
+
+
+def test_the_case_of_a_name_does_not_matter(tmp_path):
+    path = tmp_path / "a.db"
+    filled(path)
+
+    with reading(path) as db:
+        assert columns(db, "T") == columns(db, "t") == {"x"}
+
+
+def test_what_is_no_damage_is_told_as_it_is(tmp_path):
+    path = tmp_path / "a.db"
+    talkative(path)
+    with reading(path) as db:
+        tables = Salvaged(str(path), db, {"said": "session"})
+        with pytest.raises(UnreadableSession, match="no such column"):
+            tables.rows("select unknown from said")
+        assert not tables.copied
+
+
+def test_without_room_for_copies_the_reason_is_told_and_the_table_stays(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    talkative(path)
+    overwrite(path, pages(path, "by_session", "leaf")[0], ZEROS)
+    monkeypatch.setattr(_sqlite, "SMALL", 0)
+    with reading(path) as db:
+        tables = Salvaged(str(path), db, {"said": "session"})
+        db.execute("pragma temp_store = file")
+        db.execute("pragma temp.max_page_count = 9")
+        with pytest.raises(UnreadableSession, match="full"):
+            tables.rows("select text from said where session = ?", f"{0:040}")
+        assert db.execute("select count(*) from said not indexed").fetchone() == (600,)

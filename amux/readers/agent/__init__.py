@@ -11,7 +11,6 @@ columns, is not read.
 
 import os
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -22,6 +21,7 @@ from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef, broken_ref, entries, file_ref, stamp
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.agent import journal, store
+from amux.readers.agent.store import Store
 
 STORE = "sessions.db"
 SHORT = re.compile(r"[0-9a-f]{8}")
@@ -41,8 +41,9 @@ class AgentReader(Reader):
         return str(self.roots()[1] / STORE)
 
     @cached_property
-    def db(self) -> sqlite3.Connection:
-        return self.opened.enter_context(reading(self.database))
+    def store(self) -> Store:
+        """Raises UnreadableSession."""
+        return Store(self.database, self.opened.enter_context(reading(self.database)))
 
     def state(self) -> str:
         told = [database_stamp(self.database), *(f"{ref.key} {ref.fingerprint}" for ref in self.journals())]
@@ -52,7 +53,7 @@ class AgentReader(Reader):
         yield from self.journals()
         if stamp(self.database):
             try:
-                yield from store.refs(self.db, self.database)
+                yield from self.store.refs()
             except UnreadableSession as error:
                 yield broken_ref(error)
 
@@ -63,11 +64,11 @@ class AgentReader(Reader):
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if os.path.basename(ref.path) == STORE:
-            return store.sessions(self.agent, self.db, ref)
+            return store.sessions(self.agent, self.store, ref)
         return journal.sessions(self.agent, ref)
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
-        return store.raw(self.db, ref) if os.path.basename(ref.path) == STORE else list(journal.records(ref.path))
+        return self.store.raw(ref.key) if os.path.basename(ref.path) == STORE else list(journal.records(ref.path))
 
     def resume_command(self, session: SessionSummary, model: str | None) -> list[str] | None:
         """Neither generation takes a model: the first has it from agent.yaml, the second from the profile."""

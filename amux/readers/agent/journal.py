@@ -16,7 +16,7 @@ from amux.errors import UnreadableSession
 from amux.model import Attachment, Charge, Message, Session, ToolCall, ToolResult, Usage
 from amux.readers import _base
 from amux.readers._base import SessionRef, stamp
-from amux.readers._json import Record, at, decoded, int_at, list_at, text_at, time_at, usd_at
+from amux.readers._json import Record, at, decoded, int_at, list_at, regular, text_at, time_at, usd_at
 
 NAME = re.compile(r"\d{8}-\d{6}-([0-9a-f]{8})\.jsonl")
 START = re.compile(rb'\{"type":"(?:session|message|compaction|branch)","id":"')
@@ -34,7 +34,7 @@ class Log:
 def records(path: str) -> Iterator[Record]:
     """The objects of a file. A resume after a crash goes on behind a torn line: what it wrote there is found too."""
     try:
-        with open(path, "rb") as lines:
+        with regular(path) as lines:
             for line in lines:
                 record = decoded(line) or decoded(appended(line))
                 if isinstance(record, dict):
@@ -122,9 +122,10 @@ def parent_id(path: str) -> str | None:
     named = NAME.fullmatch(os.path.basename(path))
     short = named[1] if named else None
     try:
-        return text_at(next(records(path), None), "id") or short if stamp(path) else short
+        first = next(records(path), {}) if stamp(path) else {}
     except UnreadableSession:
         return short
+    return (text_at(first, "id") if first.get("type") == "session" else None) or short
 
 
 # From entries to messages

@@ -11,56 +11,50 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from amux.errors import UnreadableSession
 from amux.model import Json, Message, Session, ToolCall, ToolResult
 from amux.readers import _base
 from amux.readers._base import SessionRef
 from amux.readers._json import Record, decoded, list_at, text_at, when
-from amux.readers._sqlite import columns, rows
+from amux.readers._sqlite import Salvaged, database_stamp
 
 SESSION_COLUMNS = frozenset({"id", "profile", "cwd", "created_at", "updated_at"})
 ENTRY_COLUMNS = frozenset({"id", "session_id", "kind", "role", "content", "event_type", "created_at"})
-CONTENTS = "select session_id, count(*), max(id) from entries group by session_id"
-ENTRIES = "select * from entries where session_id = ? order by created_at, id"
+CONTENTS = "select session_id, count(*) count, max(id) last from entries group by session_id"
 ROW = 1024
 """About how many bytes an entry takes."""
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) ")
 FAILED = "tool error: "
-DAMAGE = (sqlite3.Error, UnicodeError)
-"""What SQLite says of a damaged schema quotes it, and need not be text."""
 
 
-def refs(db: sqlite3.Connection, path: str) -> Iterator[SessionRef]:
-    """Every session that has entries. Raises UnreadableSession after those that stand before the damage."""
-    try:
-        if not (columns(db, "sessions") >= SESSION_COLUMNS and columns(db, "entries") >= ENTRY_COLUMNS):
+class Store(Salvaged):
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        super().__init__(path, db, {"sessions": "id", "entries": "session_id"})
+
+    def refs(self) -> Iterator[SessionRef]:
+        """Every session that has entries. Raises UnreadableSession after those that could be read."""
+        if not (self.columns["sessions"] >= SESSION_COLUMNS and self.columns["entries"] >= ENTRY_COLUMNS):
             return
-        contents = {id: (count, last) for id, count, last in db.execute(CONTENTS)}
-        for row in rows(db, f"select {', '.join(sorted(SESSION_COLUMNS))} from sessions"):
+        contents = {row["session_id"]: (row["count"], row["last"]) for row in self.rows(CONTENTS)}
+        state = database_stamp(self.path) if self.damage else ""
+        for row in self.select("sessions", sorted(SESSION_COLUMNS)):
             id = text_at(row, "id")
             if id and id in contents:
                 count, last = contents[id]
-                yield SessionRef(id, path, f"{sorted(row.items())} {count} {last}", count * ROW)
-    except DAMAGE as error:
-        raise UnreadableSession(path, str(error)) from error
+                yield SessionRef(id, self.path, f"{sorted(row.items())} {count} {last}{state}", count * ROW)
+        self.check()
 
-
-def stored(db: sqlite3.Connection, ref: SessionRef) -> tuple[Record, list[Record]]:
-    """A session's own row and its entries, as far as they can be read. Raises UnreadableSession when none can."""
-    entries: list[Record] = []
-    row: Record = {}
-    try:
-        row = next(rows(db, "select * from sessions where id = ?", (ref.key,)), {})
-        entries.extend(rows(db, ENTRIES, (ref.key,)))
-    except DAMAGE as error:
+    def stored(self, id: str) -> tuple[Record, list[Record]]:
+        """A session's own row and its entries. Raises UnreadableSession where damage lets none be read."""
+        row = self.first("sessions", sorted(self.columns["sessions"]), "where id = ?", id)
+        asked = "where session_id = ? order by created_at, id"
+        entries = self.select("entries", sorted(self.columns["entries"]), asked, id)
         if not entries:
-            raise UnreadableSession(ref.path, str(error)) from error
-    return row, entries
+            self.check()
+        return row, entries
 
-
-def raw(db: sqlite3.Connection, ref: SessionRef) -> Json:
-    row, entries = stored(db, ref)
-    return {"session": plain(row), "entries": [plain(entry) for entry in entries]}
+    def raw(self, id: str) -> Json:
+        row, entries = self.stored(id)
+        return {"session": plain(row), "entries": [plain(entry) for entry in entries]}
 
 
 def plain(row: Record) -> Record:
@@ -69,8 +63,8 @@ def plain(row: Record) -> Record:
     }
 
 
-def sessions(agent: str, db: sqlite3.Connection, ref: SessionRef) -> list[Session]:
-    row, entries = stored(db, ref)
+def sessions(agent: str, store: Store, ref: SessionRef) -> list[Session]:
+    row, entries = store.stored(ref.key)
     results = {id: entry for entry in entries if (id := text_at(metadata(entry), "toolCallId"))}
     messages = [message for entry in entries for message in said(entry, results)]
     if not messages:

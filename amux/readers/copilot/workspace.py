@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from textwrap import dedent
 
+from amux.errors import UnreadableSession
 from amux.readers._base import stamp
+from amux.readers._json import text_of
 
 FIELD = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?")
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
@@ -20,9 +22,8 @@ def fields(path: str) -> dict[str, str]:
     if not found or found[1] > MAX_SIZE:
         return {}
     try:
-        with open(path, "rb") as file:
-            return parsed(file.read().decode("utf-8-sig", "replace"))
-    except OSError:
+        return parsed(text_of(path).removeprefix("\ufeff"))
+    except UnreadableSession:
         return {}
 
 

@@ -28,18 +28,17 @@ from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers import _base
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, stamp
-from amux.readers._sqlite import database_stamp, reading
+from amux.readers._sqlite import Salvaged, database_stamp, reading
 from amux.readers.cursor import places, tables, workspace
 from amux.readers.cursor.composer import Composers
 from amux.readers.cursor.conversation import Conversation
-from amux.readers.cursor.database import Database, readable
 from amux.readers.cursor.places import Found
 from amux.readers.cursor.store import StoreFile
 from amux.readers.cursor.tables import FILE, Tables
 from amux.readers.cursor.transcript import Transcript
 from amux.readers.cursor.workspace import STATE, Chats, workspaces
 
-Kind = TypeVar("Kind", bound=Database)
+Kind = TypeVar("Kind", Composers, Tables)
 GLOBAL = "globalStorage"
 SPOKEN = ("user", "assistant")
 
@@ -61,7 +60,7 @@ class CursorReader(Reader):
 
     def __init__(self, agent: str, host: Host) -> None:
         super().__init__(agent, host)
-        self.databases: dict[str, Database] = {}
+        self.databases: dict[str, Salvaged] = {}
         self.chats: Chats | None = None
         """Those of the workspace that was read last."""
 
@@ -124,7 +123,7 @@ class CursorReader(Reader):
             yield from places.stores(home, hashed)
             yield from places.transcripts(home)
         for path in self.tables():
-            with noting(path, broken):
+            with noting(broken):
                 sessions = self.database(path, Tables)
                 yield from sessions.listed()
                 sessions.check()
@@ -134,24 +133,22 @@ class CursorReader(Reader):
         belonging: dict[str, str] = {}
         for one in workspaces(user):
             folders[one.id] = one.folder
-            with noting(one.database, broken):
+            with noting(broken):
                 listing = workspace.listing(one)
                 belonging.update(dict.fromkeys(listing.composers, one.folder))
                 yield from listing.chats
         path = f"{user}/{GLOBAL}/{STATE}"
         if stamp(path):
-            with noting(path, broken):
+            with noting(broken):
                 composers = self.database(path, Composers)
                 yield from composers.listed(folders, belonging)
                 composers.check()
 
     def database(self, path: str, kind: type[Kind]) -> Kind:
-        """A database of many sessions, opened once. Raises UnreadableSession or sqlite3.Error."""
+        """A database of many sessions, opened once. Raises UnreadableSession."""
         if path not in self.databases:
             self.databases[path] = kind(path, self.opened.enter_context(reading(path)))
-        found = self.databases[path]
-        found.damage = None
-        return cast(Kind, found)
+        return cast(Kind, self.databases[path])
 
     # Reading
 
@@ -161,8 +158,7 @@ class CursorReader(Reader):
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         best = self.best(ref)
-        with readable(ref.path):
-            return self.source(best[0]).raw(session_id) if best else None
+        return self.source(best[0]).raw(session_id) if best else None
 
     def best(self, ref: SessionRef) -> tuple[str, Conversation] | None:
         """The first of the session's records in which something is said. Raises UnreadableSession when none can be read."""
@@ -172,8 +168,7 @@ class CursorReader(Reader):
         problem: UnreadableSession | None = None
         for path in (ref.path, *others):
             try:
-                with readable(path):
-                    told = self.source(path).session(ref.key, folder)
+                told = self.source(path).session(ref.key, folder)
             except UnreadableSession as error:
                 problem = problem or error
                 continue
@@ -184,7 +179,7 @@ class CursorReader(Reader):
         return None
 
     def source(self, path: str) -> Source:
-        """What reads a file or database. Raises UnreadableSession or sqlite3.Error."""
+        """What reads a file or database. Raises UnreadableSession."""
         match PurePath(path).parts[-2:]:
             case _, places.STORE:
                 return StoreFile(path)
@@ -234,11 +229,10 @@ class CursorReader(Reader):
 
 
 @contextmanager
-def noting(path: str, broken: list[SessionRef]) -> Iterator[None]:
+def noting(broken: list[SessionRef]) -> Iterator[None]:
     """Note a database that cannot be read to its end."""
     try:
-        with readable(path):
-            yield
+        yield
     except UnreadableSession as error:
         broken.append(broken_ref(error))
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from amux.model import Message
 from amux.readers._json import Record, decoded, text_at
-from amux.readers._sqlite import columns
+from amux.readers._sqlite import Salvaged
 from amux.readers.cursor import conversation, wire
-from amux.readers.cursor.database import Database, as_bytes
+from amux.readers.cursor.database import as_bytes
 from amux.readers.cursor.uris import local_path
 
 META = "select value from meta order by key <> '0'"
@@ -53,25 +53,25 @@ class Turn:
     steps: tuple[Message, ...]
 
 
-class Store(Database):
+class Store(Salvaged):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        super().__init__(path, db)
-        self.empty = not (columns(db, "blobs") >= {"id", "data"} and columns(db, "meta") >= {"key", "value"})
+        super().__init__(path, db, {"blobs": "id", "meta": "key"})
+        self.empty = not (self.columns["blobs"] >= {"id", "data"} and self.columns["meta"] >= {"key", "value"})
         self.record = cache(self.read_record)
         self.prompt = cache(self.read_prompt)
 
     @property
     def meta(self) -> Record:
         """What is told of the session: JSON, mostly spelled in hexadecimal digits."""
-        for (value,) in self.select(META):
-            found = decoded(unhexed(value))
+        for row in self.rows(META):
+            found = decoded(unhexed(row["value"]))
             if isinstance(found, dict):
                 return found
         return {}
 
     def blob(self, id: str) -> bytes:
         """The bytes of a blob; none when it is missing."""
-        return next((as_bytes(data) for (data,) in self.select(BLOB, id)), b"")
+        return next((as_bytes(row["data"]) for row in self.rows(BLOB, id)), b"")
 
     def read_record(self, id: str) -> Record:
         return record(self.blob(id)) or {}
@@ -94,11 +94,11 @@ class Store(Database):
 
     def every_record(self) -> list[Record]:
         """Without a root: every message there is, rewound ones too."""
-        found = (decoded(as_bytes(data)) for _, data in self.select(EVERYTHING))
+        found = (decoded(as_bytes(row["data"])) for row in self.rows(EVERYTHING))
         return [one for one in found if isinstance(one, dict) and text_at(one, "role")]
 
     def roots(self) -> Iterator[Root]:
-        return (Root.of(as_bytes(data)) for (data,) in self.select(ROOTS))
+        return (Root.of(as_bytes(row["data"])) for row in self.rows(ROOTS))
 
     # Turns
 

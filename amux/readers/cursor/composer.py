@@ -12,30 +12,31 @@ the context: none of them is what was used.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from amux.model import Json
 from amux.readers._json import Record, at, decoded, dict_at, list_at, text_at
-from amux.readers._sqlite import columns, database_stamp
+from amux.readers._sqlite import Salvaged, database_stamp
 from amux.readers.cursor import bubbles, conversation
 from amux.readers.cursor.conversation import Conversation, moment
-from amux.readers.cursor.database import Database, as_bytes, without_secrets
+from amux.readers.cursor.database import as_bytes, without_secrets
 from amux.readers.cursor.places import Found, Rank
 from amux.readers.cursor.uris import folder_of, local_path
 
 COMPOSERS = """
-    select substr(key, 14), rowid, length(value), case when json_valid(cast(value as text)) then json_extract(cast(value as text),
-        '$.lastUpdatedAt', '$.workspaceIdentifier.id', '$.subComposerIds', '$.subagentComposerIds') end
+    select substr(key, 14) id, rowid number, length(value) size, case when json_valid(cast(value as text)) then json_extract(
+        cast(value as text), '$.lastUpdatedAt', '$.workspaceIdentifier.id', '$.subComposerIds', '$.subagentComposerIds') end told
     from cursorDiskKV where key > 'composerData:' and key < 'composerData;' and value is not null
 """
 BUBBLES = """
-    select substr(key, 10, instr(substr(key, 10), ':') - 1) composer, count(*), max(rowid)
+    select substr(key, 10, instr(substr(key, 10), ':') - 1) composer, count(*) count, max(rowid) last
     from cursorDiskKV where key > 'bubbleId:' and key < 'bubbleId;' group by composer
 """
 """How many bubbles each composer has and which was written last: the index on the keys alone tells."""
-ROW = "select cast(value as blob) from cursorDiskKV where key = ?"
-RANGE = "select key, cast(value as blob) from cursorDiskKV where key > ? and key < ?"
+ROW = "select cast(value as blob) value from cursorDiskKV where key = ?"
+RANGE = "select key, cast(value as blob) value from cursorDiskKV where key > ? and key < ?"
+CHATS = "key > 'composerData:' and key < 'composerData;' or key > 'bubbleId:' and key < 'bubbleId;'"
 HEADER = ("composerId", "workspaceId", "lastUpdatedAt", "isArchived", "isSubagent", "value")
 BUBBLE_BYTES = 1024
 """About what reading a bubble takes."""
@@ -43,11 +44,10 @@ SUBAGENT = "task-"
 """What the ids of composers that are sub-agents may begin with."""
 
 
-class Composers(Database):
+class Composers(Salvaged):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        super().__init__(path, db)
-        self.known = columns(db, "cursorDiskKV") >= {"key", "value"}
-        self.header = [name for name in HEADER if name in columns(db, "composerHeaders")]
+        super().__init__(path, db, {"cursorDiskKV": "key", "composerHeaders": "composerId"}, {"cursorDiskKV": CHATS})
+        self.known = self.columns["cursorDiskKV"] >= {"key", "value"}
 
     # Listing: one query for each kind of row
 
@@ -55,8 +55,10 @@ class Composers(Database):
         """Every composer; `folders` are those of workspaces, by id, and `listed_in` those of composers."""
         if not self.known:
             return []
-        described = [(id, number, size, decoded(told or "")) for id, number, size, told in self.select(COMPOSERS)]
-        held = {id: (count, last) for id, count, last in self.select(BUBBLES)}
+        described = [
+            (row["id"], row["number"], row["size"], decoded(row["told"] or "")) for row in self.rows(COMPOSERS)
+        ]
+        held = {row["composer"]: (row["count"], row["last"]) for row in self.rows(BUBBLES)}
         headers = {row["composerId"]: row for row in self.headers()}
         parents = {child: id for id, _, _, told in described for place in (2, 3) for child in texts_at(told, place)}
         state = database_stamp(self.path) if self.damage else ""
@@ -70,15 +72,16 @@ class Composers(Database):
             found.append(Found(id, Rank.COMPOSER, self.path, fingerprint, weight, folder, parents.get(id, "")))
         return found
 
-    def headers(self, condition: str = "", *values: str) -> Iterator[Record]:
-        if "composerId" in self.header:
-            yield from self.rows(f"select {', '.join(self.header)} from composerHeaders {condition}", *values)
+    def headers(self, condition: str = "", *values: str) -> list[Record]:
+        if "composerId" not in self.columns["composerHeaders"]:
+            return []
+        return self.select("composerHeaders", HEADER, condition, *values)
 
     # Reading: one composer and its bubbles
 
     def session(self, id: str, folder: str) -> Conversation:
         record = self.record(id)
-        header = next(self.headers("where composerId = ?", id), {})
+        header = next(iter(self.headers("where composerId = ?", id)), {})
         told = dict_at(decoded(as_bytes(header.get("value"))))
         found = session(record, self.shown(id, record), folder, told, archived=bool(header.get("isArchived")))
         if not found.messages:
@@ -88,13 +91,13 @@ class Composers(Database):
     def record(self, id: str) -> Record:
         if not self.known:
             return {}
-        return next((dict_at(decoded(as_bytes(value))) for (value,) in self.select(ROW, f"composerData:{id}")), {})
+        return next((dict_at(decoded(as_bytes(row["value"]))) for row in self.rows(ROW, f"composerData:{id}")), {})
 
     def bubbles(self, id: str) -> dict[str, Record]:
         """The bubbles of a composer, those that it does not list too."""
         prefix = f"bubbleId:{id}:"
-        stored = self.select(RANGE, prefix, f"bubbleId:{id};")
-        found = ((key[len(prefix) :], decoded(as_bytes(value))) for key, value in stored)
+        stored = self.rows(RANGE, prefix, f"bubbleId:{id};")
+        found = ((row["key"][len(prefix) :], decoded(as_bytes(row["value"]))) for row in stored)
         return {name: bubble for name, bubble in found if isinstance(bubble, dict)}
 
     def shown(self, id: str, record: Record) -> list[Record]:

@@ -44,7 +44,7 @@ class StoreFile:
             store = Store(self.path, db)
             if store.empty:
                 return None
-            blobs = [(name, as_bytes(data)) for name, data in store.select(EVERYTHING)]
+            blobs = [(row["id"], as_bytes(row["data"])) for row in store.rows(EVERYTHING)]
             return {
                 "meta": without_secrets(store.meta),
                 "sidecar": sidecar(self.path),

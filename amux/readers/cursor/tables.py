@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from amux.model import Json, Message
 from amux.readers._json import Record, text_at
-from amux.readers._sqlite import columns
+from amux.readers._sqlite import Salvaged
 from amux.readers.cursor import conversation
 from amux.readers.cursor.conversation import Conversation, json_in, moment, paired
-from amux.readers.cursor.database import Database, plain
+from amux.readers.cursor.database import plain
 from amux.readers.cursor.places import Found, Rank
 
 FILE = "sessions.db"
@@ -41,11 +41,11 @@ MESSAGE_BYTES = 1024
 """About what reading a message takes."""
 
 
-class Tables(Database):
+class Tables(Salvaged):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        super().__init__(path, db)
-        self.session_columns = chosen(SESSION, columns(db, "sessions"))
-        self.message_columns = chosen(MESSAGE, columns(db, "messages"))
+        super().__init__(path, db, {"sessions": "id", "messages": "session_id"})
+        self.session_columns = chosen(SESSION, self.columns["sessions"])
+        self.message_columns = chosen(MESSAGE, self.columns["messages"])
         self.known = "id" in self.session_columns and {"session", "role", "content"} <= self.message_columns.keys()
 
     def listed(self) -> Iterator[Found]:
@@ -53,21 +53,21 @@ class Tables(Database):
         if not self.known:
             return
         session = self.message_columns["session"]
-        counted = self.select(f"select {session}, count(*), max(rowid) from messages group by {session}")
-        held = {id: (count, last) for id, count, last in counted}
+        counted = self.rows(f"select {session} id, count(*) count, max(rowid) last from messages group by {session}")
+        held = {row["id"]: (row["count"], row["last"]) for row in counted}
         for row in self.own_rows():
             count, last = held.get(row["id"], (0, 0))
             if count and isinstance(row["id"], int | str):
                 told = f"{sorted(row.items())} {count} {last}"
                 yield Found(str(row["id"]), Rank.TABLES, self.path, told, MESSAGE_BYTES * count)
 
-    def own_rows(self, condition: str = "", *values: str | int) -> Iterator[Record]:
+    def own_rows(self, condition: str = "", *values: str | int) -> list[Record]:
         return self.rows(f"select {named(self.session_columns)} from sessions {condition}", *values)
 
     def own_row(self, id: str) -> Record:
-        return next(self.own_rows(f"where {self.session_columns['id']} in (?, ?)", *spellings(id)), {})
+        return next(iter(self.own_rows(f"where {self.session_columns['id']} in (?, ?)", *spellings(id))), {})
 
-    def spoken_rows(self, id: str) -> Iterator[Record]:
+    def spoken_rows(self, id: str) -> list[Record]:
         where = f"where {self.message_columns['session']} in (?, ?) order by rowid"
         return self.rows(f"select {named(self.message_columns)} from messages {where}", *spellings(id))
 

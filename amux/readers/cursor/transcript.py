@@ -20,9 +20,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from amux.errors import UnreadableSession
 from amux.model import Json, Message, ToolCall, ToolResult
-from amux.readers._json import OFFSET, Record, at, placed, records, text_at
+from amux.readers._json import OFFSET, Record, at, placed, records, text_at, text_of
 from amux.readers.cursor.conversation import Conversation, as_text, blocks, paired, texts
 from amux.readers.cursor.prompts import CLOSE, OPEN, programmed, typed
 
@@ -42,14 +41,6 @@ class Transcript:
 
     def raw(self, id: str) -> Json:
         return text_of(self.path) if self.path.endswith(".txt") else list(records(self.path))
-
-
-def text_of(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error
 
 
 # JSON lines

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from amux.model import Json
 from amux.readers._base import entries, stamp
 from amux.readers._json import Record, decoded, list_at, text_at
-from amux.readers._sqlite import columns, database_stamp, reading
+from amux.readers._sqlite import Salvaged, database_stamp, reading
 from amux.readers.cursor import bubbles, composer, conversation
 from amux.readers.cursor.conversation import Conversation, moment
 from amux.readers.cursor.database import as_bytes, without_secrets
@@ -43,15 +43,17 @@ PANES = (
     Pane("interactive.sessions", "", "sessionId", "creationDate", "requests"),
 )
 LISTED = """
-    select json_extract(chat.value, :id), json_extract(chat.value, :time), json_array_length(chat.value, :content), length(chat.value)
-    from ItemTable item, json_each(case when json_valid(cast(item.value as text)) then cast(item.value as text) else '[]' end, :chats) chat
-    where item.key = :key and chat.type = 'object'
+    select json_extract(chat.value, ?3) id, json_extract(chat.value, ?4) time, json_array_length(chat.value, ?5) count,
+        length(chat.value) size
+    from ItemTable item, json_each(case when json_valid(cast(item.value as text)) then cast(item.value as text) else '[]' end, ?2) chat
+    where item.key = ?1 and chat.type = 'object'
 """
 SELECTED = """
-    select json_extract(cast(value as text), '$.selectedComposerIds') from ItemTable
+    select json_extract(cast(value as text), '$.selectedComposerIds') selected from ItemTable
     where key = ? and json_valid(cast(value as text))
 """
-VALUE = "select cast(value as blob) from ItemTable where key = ?"
+VALUE = "select cast(value as blob) value from ItemTable where key = ?"
+WANTED = f"key in ({', '.join(repr(pane.key) for pane in PANES)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +103,34 @@ def listing(workspace: Workspace) -> Listing:
     if not stamp(workspace.database):
         return found
     with reading(workspace.database) as db:
-        if not columns(db, "ItemTable") >= {"key", "value"}:
+        items = Items(workspace.database, db)
+        if not items.known:
             return found
         for pane in PANES:
-            for id, time, count, size in db.execute(LISTED, paths(pane)):
-                if not isinstance(id, str) or not id:
+            for row in items.rows(LISTED, *paths(pane)):
+                if not (id := text_at(row, "id")):
                     continue
                 if pane.key == COMPOSERS:
                     found.composers.append(id)
-                if count:
-                    fingerprint = f"{time} {count} {size}"
+                if row["count"]:
+                    fingerprint = f"{row['time']} {row['count']} {row['size']}"
                     found.chats.append(
-                        Found(id, Rank.PANE, workspace.database, fingerprint, size, folder=workspace.folder)
+                        Found(id, Rank.PANE, workspace.database, fingerprint, row["size"], folder=workspace.folder)
                     )
-        for (selected,) in db.execute(SELECTED, (COMPOSERS,)):
-            found.composers.extend(id for id in list_at(decoded(str(selected))) if isinstance(id, str))
+        for row in items.rows(SELECTED, COMPOSERS):
+            found.composers.extend(id for id in list_at(decoded(str(row["selected"]))) if isinstance(id, str))
     return found
 
 
-def paths(pane: Pane) -> dict[str, str]:
-    inside = {name: f"$.{getattr(pane, name)}" for name in ("id", "time", "content")}
-    return {"key": pane.key, "chats": f"$.{pane.chats}" if pane.chats else "$", **inside}
+class Items(Salvaged):
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        super().__init__(path, db, {"ItemTable": "key"}, {"ItemTable": WANTED})
+        self.known = self.columns["ItemTable"] >= {"key", "value"}
+
+
+def paths(pane: Pane) -> tuple[str, ...]:
+    inside = (f"$.{name}" for name in (pane.id, pane.time, pane.content))
+    return pane.key, f"$.{pane.chats}" if pane.chats else "$", *inside
 
 
 # Reading
@@ -133,7 +142,8 @@ class Chats:
     def __init__(self, path: str) -> None:
         self.path = path
         with reading(path) as db:
-            self.found = dict(chats_in(db)) if columns(db, "ItemTable") >= {"key", "value"} else {}
+            items = Items(path, db)
+            self.found = dict(chats_in(items)) if items.known else {}
 
     def session(self, id: str, folder: str) -> Conversation | None:
         return session(*self.found[id], folder) if id in self.found else None
@@ -142,10 +152,10 @@ class Chats:
         return without_secrets(self.found[id][1]) if id in self.found else None
 
 
-def chats_in(db: sqlite3.Connection) -> Iterator[tuple[str, tuple[Pane, Record]]]:
+def chats_in(items: Items) -> Iterator[tuple[str, tuple[Pane, Record]]]:
     for pane in reversed(PANES):
-        for (value,) in db.execute(VALUE, (pane.key,)):
-            kept = decoded(as_bytes(value))
+        for row in items.rows(VALUE, pane.key):
+            kept = decoded(as_bytes(row["value"]))
             for chat in list_at(kept, pane.chats) if pane.chats else list_at(kept):
                 if (id := text_at(chat, pane.id)) and list_at(chat, pane.content):
                     yield id, (pane, chat)

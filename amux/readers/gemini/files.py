@@ -13,7 +13,7 @@ from typing import Any
 
 from amux.errors import UnreadableSession
 from amux.readers._base import stamp
-from amux.readers._json import Record, at, decoded, dict_at, document, list_at, records, text_at
+from amux.readers._json import Record, at, decoded, dict_at, document, list_at, records, text_at, text_of
 
 MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 FIELD = re.compile(r'"(sessionId|projectHash|startTime|lastUpdated|kind)"\s*:\s*"([^"\\]*)"')
@@ -110,11 +110,7 @@ def marked(record: Record) -> bool:
 
 def salvaged(path: str) -> list[Record]:
     """What can be read of a damaged document: the fields before its messages, and each whole message."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error
+    text = text_of(path)
     begin = MESSAGES.search(text)
     header: Record = dict(FIELD.findall(text[: begin.start()] if begin else text))
     if begin:

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from amux.errors import UnreadableSession
 from amux.readers._base import SessionRef, entries, stamp
-from amux.readers._json import dict_at, document
+from amux.readers._json import dict_at, document, text_of
 
 NAME = re.compile(r"session-(?:\d{4}-\d\d-\d\dT\d\d-\d\d|\d+)-(.+)\.jsonl?")
 EXTENSION = re.compile(r"\.jsonl?$")
@@ -92,14 +92,10 @@ def registered(path: str) -> dict[str, str]:
 
 
 def marked(directory: str) -> str | None:
-    path = f"{directory}/.project_root"
     try:
-        if stamp(path):
-            with open(path, "rb") as file:
-                return file.read(LONGEST_PATH).decode("utf-8", "replace").strip("\0\r\n ") or None
-    except OSError:
-        pass
-    return None
+        return text_of(f"{directory}/.project_root", LONGEST_PATH).strip("\0\r\n ") or None
+    except UnreadableSession:
+        return None
 
 
 def digest(path: str) -> str:

@@ -15,30 +15,21 @@ import os
 import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, entries, stamp
+from amux.readers._json import text_of
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.hermes import conversation, files, index
-from amux.readers.hermes.database import ERRORS, unreadable
 from amux.readers.hermes.store import Store
 from amux.search import Words
 
 DATABASE = "state.db"
 PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-
-
-@contextmanager
-def asking(path: str) -> Iterator[None]:
-    """A database that fails while it is asked is an unreadable one."""
-    try:
-        yield
-    except ERRORS as error:
-        raise unreadable(path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +106,10 @@ class HermesReader(Reader):
     def database_refs(self, home: Home) -> Iterator[tuple[object, SessionRef]]:
         try:
             store = self.store(home)
+            yield from store.refs()
+            store.check()
         except UnreadableSession as error:
             yield error.path, broken_ref(error)
-            return
-        yield from store.refs()
-        if store.damage:
-            yield store.path, broken_ref(unreadable(store.path, store.damage))
 
     def file_refs(self, home: Home) -> Iterator[SessionRef]:
         """What lies in files and is not in the database, if there is one that opened."""
@@ -134,15 +123,12 @@ class HermesReader(Reader):
         """The database of a home, opened once. Raises UnreadableSession."""
         path = home.database
         if path not in self.stores:
-            db = self.opened.enter_context(reading(path))
-            with asking(path):
-                self.stores[path] = Store(path, home.prefix, db)
+            self.stores[path] = Store(path, home.prefix, self.opened.enter_context(reading(path)))
         return self.stores[path]
 
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.path.endswith(DATABASE):
-            with asking(ref.path):
-                return conversation.read(self.agent, self.stored(ref), ref.files[0])
+            return conversation.read(self.agent, self.stored(ref), ref.files[0])
         if ref.path.endswith(".md"):
             return files.read_memory(self.agent, ref)
         return files.read_legacy(self.agent, ref)
@@ -151,7 +137,7 @@ class HermesReader(Reader):
         if ref.path.endswith(DATABASE):
             store = self.stored(ref)
             return store.every_row(store.chain(session_id))
-        return files.text_of(ref.path) if ref.path.endswith(".md") else files.raw_legacy(ref)
+        return text_of(ref.path) if ref.path.endswith(".md") else files.raw_legacy(ref)
 
     def stored(self, ref: SessionRef) -> Store:
         return self.store(Home(os.path.dirname(ref.path), ref.key.removesuffix(ref.files[0])))
@@ -198,7 +184,7 @@ class HermesReader(Reader):
             return True
         path = os.path.join(root, "active_profile")
         try:
-            return bool(stamp(path)) and files.text_of(path).strip() not in ("", "default")
+            return text_of(path).strip() not in ("", "default")
         except UnreadableSession:
             return False
 

@@ -9,7 +9,7 @@ from amux.model import Session
 from amux.readers import _base
 from amux.readers._json import Record, text_at, time_at
 from amux.readers.hermes import usage
-from amux.readers.hermes.database import number, unreadable
+from amux.readers.hermes.database import number
 from amux.readers.hermes.store import Place, Store
 from amux.readers.hermes.transcript import Line, lines, messages
 
@@ -32,9 +32,8 @@ def read(agent: str, store: Store, newest: str) -> Sequence[Session]:
         )
     ]
     found = messages(said)
-    if not found and not charges and store.damage:
-        raise unreadable(store.path, store.damage)
     if not found and not charges:
+        store.check()
         return []
     return [
         _base.session(

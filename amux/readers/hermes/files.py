@@ -19,7 +19,7 @@ from amux.errors import UnreadableSession
 from amux.model import Json, Message, Session
 from amux.readers import _base
 from amux.readers._base import SessionRef, entries, file_ref
-from amux.readers._json import Record, decoded, dict_at, document, list_at, records, text_at, when
+from amux.readers._json import Record, decoded, dict_at, document, list_at, records, text_at, text_of, when
 from amux.readers.hermes.database import CWD
 from amux.readers.hermes.transcript import lines, messages
 
@@ -66,14 +66,6 @@ def read_memory(agent: str, ref: SessionRef) -> Sequence[Session]:
     found = [Message("system", entry, event="memory") for entry in said if entry]
     name = os.path.basename(ref.path)
     return [_base.session(agent, ref.files[0], found, path=ref.path, title=name, kind="memory", usage_recorded=False)]
-
-
-def text_of(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error
 
 
 def read_legacy(agent: str, ref: SessionRef) -> Sequence[Session]:

@@ -26,6 +26,8 @@ MESSAGE_BYTES = 2048
 RACE = 10.0
 """Seconds by which a continuation may seem to have begun before the row it continues had ended."""
 ORPHANED = "__orphaned__"
+RESETS = frozenset({"session_reset", "session_switch", "idle", "daily", "suspended"})
+"""Why a row ended that a new conversation follows on the same messaging channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,14 @@ class Store(Database):
             return Place(forked_from=owner)
         if row.get("source") == "subagent" or (delegated and parent is None):
             return Place("subagent", parent_id=owner)
-        if parent is None:
+        if parent is None or self.mark(first, "_reset_from"):
             return Place()
-        after = number(row, "started_at") >= number(parent, "ended_at") > 0
-        if after and parent.get("end_reason") == "branched" and not delegated:
+        follows = not delegated and number(row, "started_at") >= number(parent, "ended_at") > 0
+        if follows and parent.get("end_reason") == "branched":
             return Place(forked_from=owner)
-        reset = self.mark(first, "_reset_from") or (after and not delegated)
-        return Place("main" if reset else "subagent", None if reset else owner, unsure=True)
+        if follows and text_at(parent, "end_reason") in RESETS:
+            return Place()
+        return Place("main" if follows else "subagent", None if follows else owner, unsure=True)
 
     def parent(self, first: str) -> str | None:
         """The other conversation that a row names as its parent, if it is there."""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from amux.errors import UnreadableSession
 from amux.model import Json, Session
 from amux.readers._base import SessionRef, entries, stamp
-from amux.readers._json import Record, int_at, text_at
+from amux.readers._json import Record, bytes_of, int_at, text_at
 from amux.readers._sqlite import database_stamp
 from amux.readers.openclaw import about, events, names, packed
 from amux.readers.openclaw.about import About
@@ -97,12 +97,11 @@ class Database(Tables):
         """Every session that has events."""
         for id in dict.fromkeys((*self.held, *self.cold)):
             told = (self.rows(id), self.held.get(id), self.parent(id, kin, {}), self.cold.get(id), self.kept(id))
-            seen = repr((self.path, told, database_stamp(self.path) if self.damage else None))
+            seen = repr((self.path, told, database_stamp(self.path) if self.stored.damage else None))
             fingerprint = blake2b(seen.encode("utf-8", "replace"), digest_size=16).hexdigest()
             count = self.held[id][0] if id in self.held else int_at(self.cold[id], "event_count") or 0
             yield SessionRef(f"{self.agent}/{id}", self.path, fingerprint, EVENT_BYTES * count, (id,))
-        if self.damage:
-            raise UnreadableSession(self.path, str(self.damage))
+        self.stored.check()
 
     def kept(self, id: str) -> str | None:
         """The fingerprint of the file that a session in cold storage is kept in."""
@@ -130,7 +129,7 @@ class Database(Tables):
 
     def id_of(self, ref: SessionRef) -> str:
         if not ref.files:
-            raise UnreadableSession(self.path, str(self.damage or "it cannot be read"))
+            raise UnreadableSession(self.path, str(self.stored.damage or "it cannot be read"))
         return ref.files[0]
 
     def events(self, id: str) -> tuple[list[Event], list[int] | None]:
@@ -140,10 +139,9 @@ class Database(Tables):
         """
         if id not in self.held and id in self.cold:
             return events.archived(self.archive(id))
-        self.damage = None
         found = list(events.stored(self.event_rows(id)))
-        if not found and self.damage:
-            raise UnreadableSession(self.path, str(self.damage)) from self.damage
+        if not found:
+            self.stored.check()
         if any(STUB in event for _, event in found):
             words = self.words(id)
             found = [(seq, events.completed(event, words)) for seq, event in found]
@@ -156,7 +154,7 @@ class Database(Tables):
     def archive(self, id: str) -> bytes:
         """The lines of a session in cold storage. Raises UnreadableSession."""
         path = self.archive_path(id)
-        blob = self.archive_blob(id) or (contents(path) if stamp(path) else None)
+        blob = self.archive_blob(id) or (bytes_of(path, packed.LARGEST_ARCHIVE) if stamp(path) else None)
         if blob is None:
             raise UnreadableSession(path, "the archive of the session is gone")
         found = packed.unpacked(blob, packed.LARGEST_ARCHIVE)
@@ -178,11 +176,3 @@ class Database(Tables):
 def current(node: Record) -> str | None:
     """The session a key leads to."""
     return text_at(node, "current_session_id") or text_at(node, "session_id")
-
-
-def contents(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(packed.LARGEST_ARCHIVE)
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error

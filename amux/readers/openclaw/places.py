@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from amux.errors import UnreadableSession
 from amux.model import Json
 from amux.readers._base import Host, entries, stamp
-from amux.readers._json import decoded, dict_at, list_at, text_at
+from amux.readers._json import decoded, dict_at, list_at, text_at, text_of
 from amux.readers.openclaw.database import Database
 from amux.readers.openclaw.documents import Documents
 from amux.readers.openclaw.folder import Folder
@@ -104,9 +105,8 @@ def configuration(root: str) -> Json:
         found = stamp(path)
         if found and found[1] <= LARGEST_CONFIGURATION:
             try:
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    text = file.read()
-            except OSError:
+                text = text_of(path)
+            except UnreadableSession:
                 continue
             return decoded(text) or decoded(COMMA.sub(kept_string, RELAXED.sub(strict, text)))
     return None

@@ -60,9 +60,8 @@ class Log(Transcript):
     def link(self) -> str | None:
         return self.origin
 
-    def parent(self, number: int, record: Record) -> int | None:
-        moved = {**record, "parentId": record.get("targetId")} if record.get("type") == "leaf" else record
-        found = super().parent(number, moved)
+    def parent(self, number: int, record: Record, key: str = "parentId") -> int | None:
+        found = super().parent(number, record, "targetId" if record.get("type") == "leaf" else key)
         while found is not None and aside(self.entries[found]) and not aside(record):
             found = self.parents[found]
         return found
@@ -191,9 +190,14 @@ def sessions(
             forked_from=None if subagent else log.origin,
             archived=about.archived,
             channel=about.channel,
-            usage_recorded=not any(map(lost, log.entries)),
+            usage_recorded=not any(map(lost, log.entries)) and _pi.tells_usage(by_models(log.entries)),
         )
     ]
+
+
+def by_models(entries: Iterable[Record]) -> Iterator[Record]:
+    """The entries without the answers that openclaw gave."""
+    return (entry for entry in entries if not written_by_openclaw(dict_at(entry, "message")))
 
 
 def lost(entry: Record) -> bool:

@@ -32,8 +32,9 @@ RUNTIME = re.compile(
 NOTICES = re.compile(r"\A(?=(?:System[^\n]*\n)*?System[^:\n]*: \[\d{4}-)(?:System(?: \(untrusted\))?: [^\n]*\n)+\n+")
 TIME = re.compile(r"\A\[[A-Za-z]{3} \d{4}-\d\d-\d\d \d\d:\d\d[^\]]*\] *")
 ENVELOPE = re.compile(
-    r"\A\[(?=[^\]\n]{1,400}\])(?:[^\]\n]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*|[A-Z][A-Za-z ]+ [^\]\n]*\bid:[^\]\n]*)\]\s*"
+    r"\A\[(?=[A-Za-z][^\]\n]{0,400}\])(?:[^\]\n]*\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*|[A-Z][A-Za-z ]+ [^\]\n]*\bid:[^\]\n]*)\]\s*"
 )
+"""It begins with the channel's name; a line of a log that somebody pasted does with the time."""
 HINTS = re.compile(
     r"^(?:\[message_id: [^\]\n]+\]|To send an image back, prefer the message tool[^\n]*"
     r"|Delivery: (?:to send a message, use the `message` tool|Final assistant text is not automatically delivered)[^\n]*"

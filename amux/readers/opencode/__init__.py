@@ -19,10 +19,10 @@ from pathlib import Path
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session, SessionSummary
-from amux.readers._base import Host, Reader, SessionRef, entries, stamp
+from amux.readers._base import Host, Reader, SessionRef, broken_ref, entries, stamp
 from amux.readers._sqlite import database_stamp, reading
 from amux.readers.opencode import files, transcript
-from amux.readers.opencode.database import ERRORS, Database, Listed
+from amux.readers.opencode.database import Database, Listed
 
 MEMORY = ":memory:"
 
@@ -74,8 +74,8 @@ class OpencodeReader(Reader):
         """The sessions of a database; one that cannot be read to its end is noted as broken."""
         try:
             yield from self.database(path).listed()
-        except (UnreadableSession, *ERRORS):
-            broken.append(SessionRef(path, path, database_stamp(path)))
+        except UnreadableSession as error:
+            broken.append(broken_ref(error))
 
     def database(self, path: str) -> Database:
         """The database, opened once: a copy may have to be made. Raises UnreadableSession."""
@@ -87,24 +87,14 @@ class OpencodeReader(Reader):
         if ref.files:
             stored = files.read(ref)
             return [transcript.session(self.agent, stored)] if stored.entries else []
-        try:
-            database = self.database(ref.path)
-            if ref.key == ref.path:
-                return check(database)
-            stored = database.read(ref.key)
-            parent = database.parent(stored)
-        except ERRORS as error:
-            raise UnreadableSession(ref.path, str(error)) from error
+        database = self.database(ref.path)
+        stored = database.read(ref.key)
+        parent = database.parent(stored)
         based_on = (parent,) if parent else ()
         return [transcript.session(self.agent, stored, forked_from=parent, based_on=based_on)] if stored.entries else []
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
-        if ref.files:
-            return files.raw(ref)
-        try:
-            return self.database(ref.path).raw(session_id)
-        except ERRORS as error:
-            raise UnreadableSession(ref.path, str(error)) from error
+        return files.raw(ref) if ref.files else self.database(ref.path).raw(session_id)
 
     def start_command(self, prompt: str, model: str | None) -> list[str] | None:
         return [self.program, *(("--model", model) if model else ()), "--prompt", prompt]
@@ -121,13 +111,6 @@ class OpencodeReader(Reader):
             return None
         resume = self.resume_command(session, model)
         return [*resume, "--fork"] if resume else None
-
-
-def check(database: Database) -> list[Session]:
-    """Nothing, when a database that could not be listed can be by now. Raises one of ERRORS."""
-    for _ in database.listed():
-        pass
-    return []
 
 
 READER = OpencodeReader

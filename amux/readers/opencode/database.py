@@ -7,7 +7,7 @@ every change: the end of an answer may be seen only in the rows below it.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -17,13 +17,14 @@ from typing import Any
 from amux.model import Json
 from amux.readers._base import SessionRef
 from amux.readers._json import Record, decoded, dict_at, int_at, text_at
-from amux.readers._sqlite import columns, database_stamp, rows
+from amux.readers._sqlite import Salvaged, database_stamp
 from amux.readers.opencode import projection
 from amux.readers.opencode.records import Entry, Stored
 
 SESSIONS = ("session_v2", "session")
 CONTENT = {"message": "count(*)", "part": "0", "session_message": "sum(type in ('user', 'assistant'))"}
 """Tables below a session, and how many of their rows make it one that has content."""
+KEYS = {**dict.fromkeys(SESSIONS, "id"), **dict.fromkeys(CONTENT, "session_id")}
 ROW_BYTES = 1024
 """About what reading a row takes."""
 OWN = (
@@ -35,8 +36,6 @@ MAKERS = """
     where m.time_created = ? and s.id <> ? and m.time_created >= s.time_created and s.project_id is ?
 """
 SPOKEN = frozenset({"user", "assistant"})
-ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged database raises: the message of an error may quote bytes that are no text."""
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -58,63 +57,56 @@ class Listed:
     updated: int
 
 
-class Database:
+class Database(Salvaged):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
-        self.path = path
-        self.db = db
-        self.columns = {table: columns(db, table) for table in (*SESSIONS, *CONTENT)}
-        self.damage: Exception | None = None
+        super().__init__(path, db, KEYS)
 
     # Listing: one query for each table
 
     def listed(self) -> Iterator[Listed]:
-        """Every session that has content. Raises one of ERRORS, after what stands before the damage."""
+        """Every session that has content. Raises UnreadableSession, after what could be read."""
         below = {table: self.below(table) for table in CONTENT}
-        untold = Below(1, database_stamp(self.path), 1)
         seen = set[str]()
         for row in chain.from_iterable(map(self.own_rows, SESSIONS)):
             id = row["id"]
-            held = {table: untold if found is None else found.get(id) for table, found in below.items()}
+            held = {table: found.get(id) for table, found in below.items()}
             if isinstance(id, str) and id and id not in seen and any(one and one.content for one in held.values()):
                 seen.add(id)
                 second = held["session_message"]
                 generation = 2 if second and second.content else 1
                 yield Listed(self.ref(row, held), generation, int_at(row, "time_updated") or 0)
+        self.check()
 
-    def own_rows(self, table: str, condition: str = "", values: Sequence[Any] = ()) -> Iterator[Record]:
-        known = [name for name in OWN if name in self.columns[table]]
-        if "id" in known:
-            yield from rows(self.db, f"select {', '.join(known)} from {table} {condition}", values)
+    def own_rows(self, table: str, condition: str = "", *values: Any) -> list[Record]:
+        return self.select(table, OWN, condition, *values) if "id" in self.columns[table] else []
 
-    def below(self, table: str) -> dict[Any, Below] | None:
-        """What each session has in a table; None where a damaged page keeps it from being told."""
+    def below(self, table: str) -> dict[Any, Below]:
+        """What each session has in a table."""
         if not self.columns[table]:
             return {}
-        query = f"select session_id, count(*), max(time_updated), {CONTENT[table]} from {table} group by session_id"
-        try:
-            return {id: Below(count, latest, content) for id, count, latest, content in self.db.execute(query)}
-        except ERRORS:
-            return None
+        content = f"count(*) count, max(time_updated) latest, {CONTENT[table]} content"
+        found = self.rows(f"select session_id, {content} from {table} group by session_id")
+        return {row["session_id"]: Below(row["count"], row["latest"], row["content"]) for row in found}
 
     def ref(self, row: Record, held: dict[str, Below | None]) -> SessionRef:
-        told = repr((self.path, sorted(row.items()), held)).encode("utf-8", "replace")
+        state = database_stamp(self.path) if self.damage else None
+        told = repr((self.path, sorted(row.items()), held, state)).encode("utf-8", "replace")
         size = ROW_BYTES * sum(found.count for found in held.values() if found)
         return SessionRef(row["id"], self.path, blake2b(told, digest_size=16).hexdigest(), size)
 
     # Reading: one query for each table
 
     def read(self, session_id: str) -> Stored:
-        """A session with its messages, as far as damaged pages let them be read. Raises one of ERRORS."""
-        self.damage = None
+        """A session with its messages. Raises UnreadableSession where damage lets none be read."""
         table, row = self.own_row(session_id)
         found = self.entries(session_id, frozen=table == "session_v2")
-        if not found and self.damage:
-            raise self.damage
+        if not found:
+            self.check()
         return Stored(session_id, self.path, own_record(row), found)
 
     def own_row(self, session_id: str) -> tuple[str, Record]:
         for table in SESSIONS:
-            for row in self.own_rows(table, "where id = ?", (session_id,)):
+            for row in self.own_rows(table, "where id = ?", session_id):
                 return table, row
         return "session", {}
 
@@ -138,17 +130,8 @@ class Database:
         """The rows of a session in one table, in order, their data decoded; those without readable data are left out."""
         if not self.columns[table]:
             return []
-        found = [row for row in self.salvaged(f"select * from {table} where session_id = ?", session_id) if opened(row)]
+        found = [row for row in self.rows(f"select * from {table} where session_id = ?", session_id) if opened(row)]
         return sorted(found, key=part_order if table == "part" else message_order)
-
-    def salvaged(self, query: str, session_id: str) -> Iterator[Record]:
-        """The rows that stand before a damaged page."""
-        try:
-            yield from rows(self.db, query, (session_id,))
-        except ERRORS as error:
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF != sqlite3.SQLITE_CORRUPT:
-                raise
-            self.damage = error
 
     def parent(self, stored: Stored) -> str | None:
         """The session a fork was made from: it holds every copied message and made the newest of them itself."""
@@ -159,17 +142,17 @@ class Database:
         if not copied or not self.columns["message"]:
             return None
         asked = (max(copied), stored.id, stored.info.get("projectID"))
-        for (maker,) in self.db.execute(MAKERS, asked).fetchall():
-            held = self.db.execute("select time_created from message where session_id = ?", (maker,))
-            if copied.issubset(time for (time,) in held):
-                return str(maker)
+        for maker in self.rows(MAKERS, *asked):
+            held = self.select("message", ("time_created",), "where session_id = ?", maker["session_id"])
+            if copied.issubset(row["time_created"] for row in held):
+                return str(maker["session_id"])
         return None
 
     def raw(self, session_id: str) -> Json:
         table, _ = self.own_row(session_id)
-        own = [*rows(self.db, f"select * from {table} where id = ?", (session_id,))]
+        own = self.first(table, sorted(self.columns[table]), "where id = ?", session_id)
         return {
-            "session": {name: plain(value) for row in own for name, value in row.items()},
+            "session": plain_row(own),
             **{name: [plain_row(row) for row in self.rows_of(name, session_id)] for name in CONTENT},
         }
 
