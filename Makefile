@@ -19,7 +19,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-.PHONY: install demo test lint types check bench soak snapshots prices completions sample readme
+.PHONY: install demo test lint types lowest check bench soak snapshots prices completions sample readme
 install: .venv/installed  ## make .venv and install amux into it
 
 demo: .venv/installed  ## show amux on the sample sessions that come with it
@@ -37,7 +37,10 @@ lint: .venv/tested  ## ruff: format and all rules
 types: .venv/tested  ## mypy --strict
 	$(BIN)/mypy
 
-check: lint types test  ## what CI runs
+lowest: .venv/installed  ## try the lowest versions of what amux needs
+	$(BIN)/python tests/tools/lowest.py
+
+check: lint types test lowest  ## what CI runs
 
 bench: .venv/tested  ## measure the budgets and print them as a table
 	$(BIN)/python tests/bench/run.py

@@ -22,6 +22,7 @@ from amux.errors import AmuxError
 from amux.manager import LATEST, SHORTEST_PREFIX, cache_file
 from amux.output.grids import ago
 from amux.output.plain import one_line, visible
+from amux.query import GROUPS
 from amux.readers._base import Host
 from amux.readers._sqlite import uri
 from amux.tables import from_milliseconds
@@ -88,6 +89,10 @@ def candidates(asked: Question) -> Iterator[Candidate]:
             yield from agents(asked)
         case "models" | "tags":
             yield from counted(asked)
+        case "groups":
+            yield from groups(asked.prefix)
+        case "zones":
+            yield from zones(asked.prefix)
         case "ids":
             yield from latest(asked.prefix)
             yield from ids(asked)
@@ -111,6 +116,22 @@ def agents(asked: Question) -> Iterator[Candidate]:
     for name in readers.names():
         if name.startswith(asked.prefix):
             yield name, sessions(counts[name]) if name in counts else ""
+
+
+def groups(prefix: str) -> Iterator[Candidate]:
+    """What may follow the last comma; what stands before it is not offered again."""
+    chosen, comma, begun = prefix.rpartition(",")
+    for name in GROUPS:
+        if name.startswith(begun) and name not in chosen.split(","):
+            yield f"{chosen}{comma}{name}", ""
+
+
+def zones(prefix: str) -> Iterator[Candidate]:
+    from zoneinfo import available_timezones  # noqa: PLC0415 - it looks into hundreds of files
+
+    for name in sorted(available_timezones()):
+        if name.startswith(prefix):
+            yield name, ""
 
 
 def latest(prefix: str) -> Iterator[Candidate]:
@@ -175,9 +196,7 @@ def rows(host: Host, chosen: Iterable[str], select: str) -> list[tuple[Any, ...]
 
 def own_scopes(db: sqlite3.Connection, host: Host, chosen: Collection[str]) -> Iterator[tuple[int, str]]:
     """The stores of these agents on this host: the catalog may know those of other homes as well."""
-    for no, agent, roots, asked in db.execute(
-        "select no, agent, roots, asked from scope where host = ?", [host.name]
-    ):
+    for no, agent, roots, asked in db.execute("select no, agent, roots, asked from scope where host = ?", [host.name]):
         if agent in chosen and (same_variables(host, asked) or roots == roots_of(agent, host)):
             yield no, agent
 

@@ -1,6 +1,14 @@
 """What can go wrong, each with its code and exit status; a message names the thing and the next step."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+
+def closest(given: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known word that is most like a mistyped one."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
+
+    return next(iter(get_close_matches(given, list(known), 1, likeness)), None)
 
 
 class AmuxError(Exception):
@@ -47,7 +55,9 @@ class AgentNotFound(AmuxError):
     recoverable = True
 
     def __init__(self, agent: str, known: Sequence[str]) -> None:
-        super().__init__(f"no agent is called {agent!r}; the agents are {', '.join(known)}")
+        meant = closest(agent, known)
+        hint = f"did you mean {meant!r}?" if meant else f"the agents are {', '.join(known)}"
+        super().__init__(f"no agent is called {agent!r}; {hint}")
 
 
 class AgentNotInstalled(AmuxError):
@@ -68,5 +78,10 @@ class SessionNotFound(AmuxError):
     exit_status = 8
     recoverable = True
 
-    def __init__(self, agent: str, given: str) -> None:
-        super().__init__(f"{agent} has no session that begins with {given!r}; amux sessions list {agent} shows them")
+    @classmethod
+    def named(cls, given: str, agent: str | None = None) -> Self:
+        """No session of the agent, or of any, has an id that begins so."""
+        listing = f"amux sessions list {agent}" if agent else "amux sessions list"
+        return cls(
+            f"{agent or 'no agent'} has {'no' if agent else 'a'} session that begins with {given!r}; {listing} shows them"
+        )

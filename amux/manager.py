@@ -73,7 +73,7 @@ class SessionManager:
         id = self.resolve_native_id(agent, session_id)
         found = self.ask((agent,), lambda catalog: catalog.found(agent, id))
         if found is None:
-            raise SessionNotFound(agent, session_id)
+            raise SessionNotFound.named(session_id, agent)
         reader = self.readers[agent]
         session = next((one for one in reader.read(found.ref) if one.session_id == id), None)
         if session is None:
@@ -140,7 +140,7 @@ class SessionManager:
         """Agent and whole session id of `<agent>:<id or prefix of it>`."""
         agent, colon, id = unified_id.partition(":")
         if not colon or not agent or not id:
-            raise InvalidValue(f"{unified_id!r} is no session id; one looks like claude:cb37a6b1")
+            raise InvalidValue(f"{unified_id!r} is no session id; one looks like claude:fbe2e13d")
         return agent, self.resolve_native_id(agent, id)
 
     def resolve_native_id(self, agent: str, prefix: str) -> str:
@@ -148,7 +148,7 @@ class SessionManager:
         if prefix == LATEST:
             newest = self.list(Query(agents=(agent,), limit=1))
             if not newest:
-                raise SessionNotFound(agent, prefix)
+                raise SessionNotFound.named(prefix, agent)
             return newest[0].session_id
         found = self.ask((agent,), lambda catalog: catalog.candidates((agent,), prefix))
         if any(id == prefix for _, id in found):
@@ -162,7 +162,7 @@ class SessionManager:
         if not found:
             if broken := self.catalog.unreadable(agent, prefix):
                 raise UnreadableSession(broken.path, broken.reason)
-            raise SessionNotFound(agent, prefix)
+            raise SessionNotFound.named(prefix, agent)
         return found[0][1]
 
     def short_ids(self, sessions: Iterable[SessionSummary]) -> dict[str, str]:

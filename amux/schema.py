@@ -17,7 +17,7 @@ from amux.model import Session, SessionSummary
 from amux.output.jsonout import camel, shown
 from amux.results.agents import AgentStatus
 from amux.results.costs import CostSummary
-from amux.results.differences import SessionDiff
+from amux.results.differences import DiffStats, SessionDiff
 from amux.results.hits import SearchHit
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,6 +37,7 @@ KINDS: dict[str, type] = {
     "hit": SearchHit,
     "cost": CostSummary,
     "diff": SessionDiff,
+    "stats": DiffStats,
     "agent": AgentStatus,
     "launch": Launch,
 }

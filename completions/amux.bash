@@ -18,11 +18,11 @@ _amux_known() { # sets what may follow a command
         options="$everywhere"
         ;;
     'cost report')
-        options="$everywhere --agent=@agents --since= --until= --model=@models --tag=@tags --group-by=agent|model|day|week|month|tag|project|session --cost-mode=auto|native|estimate --timezone= --sort=key|cost|tokens|calls --limit= --chart --csv --json"
+        options="$everywhere --agent=@agents --since=today|yesterday|7d|30d --until=today|yesterday|7d|30d --model=@models --tag=@tags --group-by=@groups --cost-mode=auto|native|estimate --timezone=@zones --sort=key|cost|tokens|calls --limit= --chart --csv --json"
         ;;
     'schema')
         options="$everywhere --json"
-        argument='session|summary|hit|cost|diff|agent|launch|error'
+        argument='session|summary|hit|cost|diff|stats|agent|launch|error'
         ;;
     'sessions')
         commands='diff export fork list resume search show tag'
@@ -33,23 +33,23 @@ _amux_known() { # sets what may follow a command
         argument='@ids,ids'
         ;;
     'sessions export')
-        options="$everywhere --format=json|jsonl|markdown|html|parquet -o=@file --output=@file --force --redact --raw --all --since= --until= --model=@models --tag=@tags --cwd=@directory --here --subagents"
+        options="$everywhere --format=json|jsonl|markdown|html|parquet -o=@file --output=@file --force --redact --raw --all --since=today|yesterday|7d|30d --until=today|yesterday|7d|30d --model=@models --tag=@tags --cwd=@directory --here --subagents --json"
         argument='@sessions'
         ;;
     'sessions fork')
         options="$everywhere --last --cwd=@directory --model=@models --tag=@tags --in=@agents -y --yes --print --json"
-        argument='@agents'
+        argument='@sessions'
         ;;
     'sessions list')
-        options="$everywhere --since= --until= --model=@models --tag=@tags --cwd=@directory --here --limit= --sort=date|cost|turns --asc --subagents --tree --no-archived --ids-from=@file --json"
+        options="$everywhere --since=today|yesterday|7d|30d --until=today|yesterday|7d|30d --model=@models --tag=@tags --cwd=@directory --here --limit= --sort=date|cost|turns --asc --subagents --tree --no-archived --ids-from=@file --json"
         argument='@agents'
         ;;
     'sessions resume')
         options="$everywhere --last --cwd=@directory --model=@models --tag=@tags --in=@agents -y --yes --print --json"
-        argument='@agents'
+        argument='@sessions'
         ;;
     'sessions search')
-        options="$everywhere --agent=@agents --since= --until= --model=@models --tag=@tags --cwd=@directory --role=user|assistant|tool|thinking|title --limit= --sort=relevance|date|cost --regex --json"
+        options="$everywhere --agent=@agents --since=today|yesterday|7d|30d --until=today|yesterday|7d|30d --model=@models --tag=@tags --cwd=@directory --role=user|assistant|tool|thinking|title --limit= --sort=relevance|date|cost --regex --json"
         ;;
     'sessions show')
         options="$everywhere --format=markdown|json|jsonl --tools=full|short|none --thinking --head= --tail= --raw --redact --json"

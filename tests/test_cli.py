@@ -222,3 +222,26 @@ main()
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (run.returncode, run.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("command", ["sessions list", "sessions search x", "cost report", "agents"])
+def test_a_home_without_sessions_is_told_what_was_looked_for_and_what_to_try(script_runner, tmp_path, command):
+    run = script_runner.run([AMUX, *command.split()], env={**os.environ, "HOME": str(tmp_path)})
+    said = run.stdout + run.stderr
+
+    assert run.returncode == 0
+    assert all(place in said for place in ("~/.claude", "~/.codex", "/opencode", "~/.hermes"))
+    assert run.stderr.endswith("try it on sample sessions: amux --demo sessions list\n")
+
+
+@pytest.mark.parametrize("command", ["sessions list --model nope", "sessions search xyzzy", "cost report --model nope"])
+def test_a_home_with_sessions_is_not(amux, command):
+    run = amux(*command.split())
+
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_home_may_be_named_by_a_variable(script_runner, home):
+    run = script_runner.run([AMUX, "sessions", "list", "--json"], env={**os.environ, "AMUX_HOME": str(home)})
+
+    assert len(json.loads(run.stdout)) == 4

@@ -18,6 +18,7 @@ import pytest
 
 from amux import readers
 from amux.completion import SCRIPTS
+from amux.query import GROUPS
 
 AMUX = str(Path(sys.executable).with_name("amux"))
 TOP = Path(__file__).parents[1]
@@ -130,6 +131,18 @@ def test_what_comes_before_tells_what_is_asked_for(catalog, asked, found):
     assert list(completed(*asked)) == found
 
 
+def test_groups_are_completed_after_a_comma():
+    assert list(completed("groups", "mo")) == ["model", "month"]
+    assert list(completed("groups", "day,mo")) == ["day,model", "day,month"]
+    assert list(completed("groups", "model,day,mo")) == ["model,day,month"]
+    assert len(completed("groups", "day,")) == len(GROUPS) - 1
+
+
+def test_time_zones_are_completed():
+    assert list(completed("zones", "Europe/Ber")) == ["Europe/Berlin"]
+    assert len(completed("zones", "")) > 400
+
+
 def test_the_newest_session_comes_first(catalog):
     listed = json.loads(subprocess.run([AMUX, "sessions", "list", "--json"], capture_output=True, check=True).stdout)
 
@@ -204,7 +217,15 @@ def test_five_thousand_sessions_are_answered_in_time(catalog):
         completed(*question)
         return time.perf_counter() - start
 
-    for question in (("agents", ""), ("models", ""), ("tags", ""), ("ids", ""), ("sessions", "claude", "0198")):
+    for question in (
+        ("agents", ""),
+        ("models", ""),
+        ("tags", ""),
+        ("groups", "day,"),
+        ("zones", ""),
+        ("ids", ""),
+        ("sessions", "claude", "0198"),
+    ):
         # The best of some: other work on the machine only ever adds.
         assert any(seconds(*question) < BUDGET_SECONDS for _ in range(20)), question
 
@@ -214,7 +235,7 @@ def test_an_answer_does_not_wait_for_the_command_line_to_be_built(catalog):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert f"claude:{WHOLE}" in run.stdout
-    assert {"typer", "rich", "amux.cli.app", "amux.readers.claude"} & set(run.stdout.split()) == set()
+    assert {"typer", "rich", "zoneinfo", "amux.cli.app", "amux.readers.claude"} & set(run.stdout.split()) == set()
 
 
 # The scripts
@@ -324,6 +345,14 @@ LINES = {
     "sessions show 7d0c\t": f"sessions show {WHOLE}",
     "sessions diff claude:7d\tclaude:ee\t--st\t": f"sessions diff claude:{WHOLE} {OTHER} --stat",
     "sessions tag claude:7d\tni\t": f"sessions tag claude:{WHOLE} nightly",
+    "sessions resume claude 7d\t": f"sessions resume claude {WHOLE}",
+    "sessions fork claude:7d\t": f"sessions fork claude:{WHOLE}",
+    "sessions export 7d0c\t": f"sessions export {WHOLE}",
+    "sessions list --since yes\t": "sessions list --since yesterday",
+    "cost report --group-by mod\t": "cost report --group-by model",
+    "cost report --group-by day,mod\t": "cost report --group-by day,model",
+    "cost report --group-by=day,mod\t": "cost report --group-by=day,model",
+    "cost report --timezone Europe/Berl\t": "cost report --timezone Europe/Berlin",
     "schema summ\t": "schema summary",
     "--install-completion zs\t": "--install-completion zsh",
     "--home hom\t sessions show claude 7d\t": f"--home home sessions show claude {WHOLE}",

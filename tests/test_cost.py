@@ -13,7 +13,8 @@ from amux import readers
 from amux.cost import Report
 from amux.errors import InvalidValue
 from amux.manager import SessionManager, user_prices
-from amux.output import grids
+from amux.output import costs
+from amux.output.chart import chart
 from amux.output.jsonout import dumps
 from amux.query import GROUPS, Query
 from amux.readers._base import Host
@@ -211,7 +212,7 @@ def test_an_unknown_model_is_never_free(tmp_path):
 
     assert found.total_usd is None
     assert found.unpriced == {"mock-model": 1100}
-    assert "no price known: mock-model (1,100 tokens)" in grids.costs(found, ("agent",), "UTC").plain()
+    assert "no price known: mock-model (1,100 tokens)" in costs.table(found, ("agent",), "UTC").plain()
 
 
 def test_a_free_model_costs_nothing_and_is_said_to(tmp_path):
@@ -219,7 +220,7 @@ def test_a_free_model_costs_nothing_and_is_said_to(tmp_path):
     found = manager(home).total_cost(group_by=("agent",))
 
     assert (found.total_usd, found.unpriced, found.free) == (0, {}, ("deepseek/deepseek-r1:free",))
-    assert "free: deepseek/deepseek-r1:free" in grids.costs(found, ("agent",), "UTC").plain()
+    assert "free: deepseek/deepseek-r1:free" in costs.table(found, ("agent",), "UTC").plain()
 
 
 @pytest.mark.parametrize("model", ["m" * 10_000, "claude\x1b[31m", "a\nb", "<b>", "=cmd()"])
@@ -228,8 +229,8 @@ def test_an_odd_model_id_is_an_unknown_one(tmp_path, model):
     found = manager(home).total_cost(group_by=("model",))
 
     assert found.unpriced == {model: 1100}
-    assert "\x1b" not in grids.costs(found, ("model",), "UTC").plain()
-    assert "\n=cmd" not in grids.cost_csv(found)
+    assert "\x1b" not in costs.table(found, ("model",), "UTC").plain()
+    assert "\n=cmd" not in costs.spreadsheet(found)
 
 
 @pytest.mark.parametrize("count", [-5, 2**53 + 1, 10**30, 1.5, "many", None, True, [1]])
@@ -395,4 +396,4 @@ def test_a_chart_stacks_what_was_spent(tmp_path):
     home = claude_home(tmp_path, {"input_tokens": 1000, "output_tokens": 100})
     report = manager(home).total_cost(report=Report(group_by=("day", "model")))
 
-    assert grids.chart(report) == f"█ claude-sonnet-4-5-20250929\n2026-01-15     $0.0045  {'█' * 60}"
+    assert chart(report).plain() == f"█ claude-sonnet-4-5-20250929\n2026-01-15    ~$0.0045  {'█' * 60}"

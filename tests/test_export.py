@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,3 +151,15 @@ def test_a_data_set_has_a_directory_of_its_own(tmp_path):
 
     with pytest.raises(InvalidValue, match="not empty"):
         parquet.write([], named, lambda _: [], tmp_path, lambda _: None)
+
+
+def test_an_archive_holds_every_call(script_runner, tmp_path):
+    """Those of sub-agents too: a report counts them, so the archive must."""
+    duckdb = pytest.importorskip("duckdb")
+    amux = str(Path(sys.executable).with_name("amux"))
+    out = tmp_path / "archive"
+    script_runner.run([amux, "--demo", "sessions", "export", "--all", "--format", "parquet", "--output", str(out)])
+    report = json.loads(script_runner.run([amux, "--demo", "cost", "report", "--json"]).stdout)
+    kept = duckdb.sql(f"select sum(calls), sum(output_tokens) from '{out}/charges/*/*.parquet'").fetchall()
+
+    assert kept == [(report["callCount"], report["outputTokens"])]

@@ -8,8 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from typer.main import get_command
 
 from amux import readers
+from amux.cli.app import app
 from amux.schema import schemas
 
 AMUX = str(Path(sys.executable).with_name("amux"))
@@ -85,6 +87,7 @@ def closed(schema):
 
 def test_what_json_prints_is_what_the_schema_says(amux, home, agent, valid):
     listed = amux("sessions", "list", agent, "--subagents", "--json", home=home)
+    main = next(one["unifiedId"] for one in listed if one["kind"] == "main")
     word = max((one["title"] for one in listed), key=len).split()[0]
     found = amux("sessions", "search", word, "--agent", agent, "--json", home=home)
     ids = [one["unifiedId"] for one in listed[:ENOUGH]]
@@ -98,13 +101,31 @@ def test_what_json_prints_is_what_the_schema_says(amux, home, agent, valid):
     valid("cost", amux("cost", "report", "--group-by", "model,day", "--json", home=home))
     valid("agent", *amux("agents", "--json", home=home))
     valid("diff", amux("sessions", "diff", ids[0], ids[-1], "--json", home=home))
-    valid("session", amux("sessions", "export", ids[0], home=home))
+    valid("stats", amux("sessions", "diff", ids[0], ids[-1], "--stat", "--json", home=home))
+    valid("session", amux("sessions", "export", ids[0], "--json", home=home))
+    valid("summary", amux("sessions", "tag", main, "release", "--json", home=home))
 
 
-@pytest.mark.parametrize("agent", ["claude"], indirect=True)
+@pytest.mark.parametrize("agent", ["claude", "codex"], indirect=True)
 @pytest.mark.parametrize("command", ["resume", "fork"])
-def test_a_launch_is_what_the_schema_says(amux, home, valid, command):
-    valid("launch", amux("sessions", command, "claude:latest", "--json", home=home))
+@pytest.mark.parametrize("into", [[], ["--in", "gemini"]], ids=["itself", "gemini"])
+def test_a_launch_is_what_the_schema_says(amux, home, agent, valid, command, into):
+    valid("launch", amux("sessions", command, f"{agent}:latest", *into, "--json", home=home))
+
+
+def test_no_command_prints_what_is_not_looked_at_here():
+    """A command that learns --json is to be added to the tests above."""
+    looked_at = {"list", "search", "show", "report", "agents", "diff", "export", "tag", "resume", "fork", "schema"}
+
+    assert {
+        name for name, one in leaves(get_command(app)) if "--json" in {opt for p in one.params for opt in p.opts}
+    } == looked_at
+    assert {name for name, _ in leaves(get_command(app))} == looked_at
+
+
+def leaves(command):
+    for name, one in command.commands.items():
+        yield from leaves(one) if hasattr(one, "commands") else [(name, one)]
 
 
 @pytest.mark.parametrize(

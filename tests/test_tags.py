@@ -61,8 +61,9 @@ def test_tags_are_given_and_taken_away(amux, tagged):
     assert (status, out) == (0, f"claude:{PARENT}: release, ünï-1\n")
     amux("sessions", "tag", f"claude:{OTHER}", "other")
     _, out, _ = amux("sessions", "tag", f"claude:{PARENT}", "release", "--remove", "--json")
+    _, listed, _ = amux("sessions", "list", "claude", "--tag", "ünï-1", "--json")
 
-    assert json.loads(out) == {"agent": "claude", "sessionId": PARENT, "tags": ["ünï-1"]}
+    assert [json.loads(out)] == json.loads(listed)
     assert tagged() == {PARENT[:4]: ["ünï-1"], OTHER[:4]: ["other"]}
 
 

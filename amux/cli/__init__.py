@@ -75,20 +75,13 @@ def run(argv: list[str]) -> int:
         return 1
     except Exception as error:
         # What Typer says of wrong usage; any other exception is a bug and keeps its traceback.
-        said = getattr(error, "format_message", None)
-        if said is None:
+        if not hasattr(error, "format_message"):
             raise
-        note_error(InvalidValue.code, one_line(said(), error), recoverable=True, as_json=as_json)
+        from amux.cli.wording import worded  # noqa: PLC0415 - only mistakes need it
+
+        said = worded(error, argv, typer.main.get_command(app))
+        note_error(InvalidValue.code, said, recoverable=True, as_json=as_json)
         return 2
-
-
-def one_line(message: str, error: Exception) -> str:
-    """Typer's words as one of ours: what is wrong, then where to look."""
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "amux"
-    said = " ".join(message.split()).rstrip(".")
-    said = f"{said[:1].lower()}{said[1:]}"
-    return said if said.endswith("?") else f"{said}; see: {command} --help"
 
 
 def arranged(argv: list[str]) -> list[str]:

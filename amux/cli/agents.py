@@ -6,10 +6,16 @@ from amux.output import emit, grids
 
 
 def agents(json: options.Json = False) -> None:
-    """The agents, where their sessions were looked for, and what can be done.
+    """What was found of each agent, and where.
+
+    How many sessions there are and which is the newest, whether the agent's program is installed and which version,
+    whether its sessions can be resumed and forked.
 
     Example: amux agents
     """
     sessions = options.manager()
-    emit([sessions.about(name) for name in readers.names()], as_json=json, view=grids.agents)
+    found = [sessions.about(name) for name in readers.names()]
+    emit(found, as_json=json, view=grids.agents)
+    if not json and not any(one.session_count for one in found):
+        options.note_samples()
     options.note_skipped(sessions)

@@ -1,5 +1,6 @@
 """The commands put together."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,11 +9,16 @@ import typer
 
 from amux import __version__
 from amux.cli import agents, carry, cost, schema, sessions, share  # noqa: F401 - carry and share add theirs to sessions
+from amux.cli.commands import Command, Group, need_command
 from amux.cli.options import settings
 
 app = typer.Typer(
-    help="Read, search, cost and compare the sessions of every coding agent on your disk.",
-    no_args_is_help=True,
+    cls=Group,
+    help="""Read, search, cost and compare the sessions of every coding agent on your disk.
+
+    The options below may also follow a command.
+
+    Example: amux --demo sessions list""",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -20,8 +26,8 @@ app = typer.Typer(
 )
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(cost.app, name="cost")
-app.command()(agents.agents)
-app.command()(schema.schema)
+app.command(cls=Command)(agents.agents)
+app.command(cls=Command)(schema.schema)
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -53,15 +59,18 @@ def install_completion(shell: Shell | None) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def amux(
+    ctx: typer.Context,
     home: Annotated[
         Path | None,
-        typer.Option(help="Read this directory as if it were your home.", envvar="AMUX_HOME", metavar="DIR"),
+        typer.Option(
+            help="Read this directory as if it were your home (AMUX_HOME).", metavar="DIR", show_default=False
+        ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Read the sample sessions that come with amux.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Answer from the files alone.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour.", envvar="NO_COLOR")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour, as with NO_COLOR=1.")] = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Say which sessions could not be read, and why.")
     ] = False,
@@ -79,9 +88,12 @@ def amux(
         ),
     ] = None,
 ) -> None:
-    """These options may stand before or after a command."""
-    settings.home = home
+    named = os.environ.get("AMUX_HOME")  # asked here: Typer 0.26 does not pass on what a variable says
+    settings.home = home or (Path(named) if named else None)
     settings.demo = demo
     settings.cache = not no_cache
-    settings.color = not no_color
+    if no_color:
+        os.environ["NO_COLOR"] = "1"  # what draws tables, and the programs amux starts, look there
+    settings.color = not os.environ.get("NO_COLOR")
     settings.verbose = verbose
+    need_command(ctx)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from amux import readers
 from amux.cli import options
+from amux.cli.commands import Command
 from amux.cli.sessions import app
 from amux.errors import AmuxError, CapabilityError, InvalidValue, SessionNotFound
 from amux.manager import LATEST, SessionManager
@@ -29,7 +29,7 @@ SHOWN_MATCHES = 200
 """So many sessions does the picker show of what a search found: nobody scrolls through more."""
 
 
-class WithRest(TyperCommand):
+class WithRest(Command):
     """A command that keeps what follows `--` apart: it is the agent's."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -55,23 +55,21 @@ def carry_on(
         str | None,
         typer.Argument(
             metavar="AGENT",
-            help="An agent; or one id such as claude:cb37a6b1; or latest. None: choose at the terminal.",
+            help="An agent; or one id such as claude:fbe2e13d; or latest. None: choose at the terminal.",
             show_default=False,
         ),
     ] = None,
-    id: Annotated[
-        str | None,
-        typer.Argument(metavar="ID", help="The session's id, the beginning of it, or latest.", show_default=False),
-    ] = None,
+    id: options.Id = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session, of AGENT if one is given.")] = False,
     cwd: Annotated[
         Path | None, typer.Option(help="Start here instead of where it ran.", metavar="DIR", show_default=False)
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="With this model, as the agent calls it.", show_default=False)
+        str | None, typer.Option(help="With this model, as the agent calls it.", metavar="MODEL", show_default=False)
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Tag the session; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option("--tag", help="Tag the session; may be repeated.", metavar="TAG", show_default=False),
     ] = None,
     into: Annotated[
         str | None,
@@ -108,13 +106,13 @@ def carry_on(
         go_on(sessions, session, wish, manner)
 
 
-EXAMPLE = "\n\nWhat follows -- goes to the agent as it is.\n\nExample: amux sessions {} codex 01a1ed46"
-app.command(
-    "resume", cls=WithRest, help="Go on with a session, in its directory, in its own agent." + EXAMPLE.format("resume")
-)(carry_on)
-app.command("fork", cls=WithRest, help="Go on from a session in a new one, in its own agent." + EXAMPLE.format("fork"))(
-    carry_on
-)
+HELP = """{what}
+
+The agent's own program is started where the session ran. What follows -- goes to it as it is.
+
+Example: amux sessions {verb} codex 01a1d46b --print"""
+for verb, what in (("resume", "Go on with a session."), ("fork", "Go on from a session in a new one.")):
+    app.command(verb, cls=WithRest, help=HELP.format(what=what, verb=verb))(carry_on)
 
 
 # Which session
@@ -134,7 +132,7 @@ def named(sessions: SessionManager, agent: str | None, id: str | None, *, last: 
 def found(sessions: SessionManager, agent: str, id: str) -> SessionSummary:
     one = sessions.ask((agent,), lambda catalog: catalog.found(agent, id))
     if one is None:
-        raise SessionNotFound(agent, id)
+        raise SessionNotFound.named(id, agent)
     return one.summary
 
 
@@ -142,13 +140,16 @@ def picked(sessions: SessionManager, agent: str | None, verb: "Verb", *, at_term
     """What a person chooses; only the sessions of one agent if it is given. Raises InvalidValue without a terminal."""
     if not at_terminal:
         raise InvalidValue(
-            f"which session? Give AGENT ID, one id such as claude:cb37a6b1, or --last"
+            f"which session? Give AGENT ID, one id such as claude:fbe2e13d, or --last"
             f"{f' {agent}' if agent else ''}; amux sessions list shows them"
         )
     from amux.output.terminal.picker import Source, pick  # noqa: PLC0415 - only a terminal needs Rich
 
     agents = (agent,) if agent else ()
     everything = sessions.list(Query(agents=agents))
+    if not everything:
+        whose = f"{agent} has" if agent else "there are"
+        raise SessionNotFound(f"{whose} no sessions; amux agents shows where they were looked for")
     local = sessions.list(Query(agents=agents, directories=here(Path.cwd())))
     ids = {one.unified_id for one in local}
     source = Source(
@@ -197,7 +198,7 @@ def go_on(sessions: SessionManager, session: SessionSummary, wish: "Wish", manne
     forks = [one for one in sessions.list(Query(agents=(session.agent,))) if one.forked_from == session.session_id]
     with readers.open_reader(session.agent, sessions.host) as reader:
         launch = carried_on(reader, session, wish, cwd, forks=forks)
-    launch = replace(launch, obstacles=(*elsewhere(sessions, launch), *launch.obstacles))
+    launch = replace(launch, obstacles=(*elsewhere(sessions, launch, manner), *launch.obstacles))
     target = {"fork_of" if wish.verb == "fork" else "session_id": session.session_id}
     conclude(launch, manner, Target(agent=session.agent, **target))
 
@@ -281,29 +282,28 @@ def conclude(launch: "Launch", manner: Manner, target: "Target") -> None:
     raise typer.Exit(become(launch))
 
 
-def elsewhere(sessions: SessionManager, launch: "Launch") -> list[AmuxError]:
+def elsewhere(sessions: SessionManager, launch: "Launch", manner: Manner) -> list[AmuxError]:
     """Sessions of another home are not where an agent looks for them."""
     if sessions.host.home == Path(os.path.expanduser("~")):
         return []
-    return [
-        InvalidValue(
-            f"the session is in {sessions.host.home}, where {launch.argv[0]} would not look; --print shows the command"
-        )
-    ]
+    hint = "" if manner.only_show else "; --print shows the command"
+    return [InvalidValue(f"the session is in {sessions.host.home}, where {launch.argv[0]} would not look{hint}")]
 
 
 # Tags
 
 
-@app.command()
+@app.command(cls=Command)
 def tag(
     words: Annotated[list[str], typer.Argument(metavar="AGENT ID TAG…", help="A session, and the tags it is to have.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take the tags away.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Tag a session, for --tag of list, search and cost report.
+    """Tag a session with words of your own.
 
-    Example: amux sessions tag claude cb37a6b1 release urgent
+    List, search and cost report take them: --tag TAG.
+
+    Example: amux sessions tag claude fbe2e13d release urgent
     """
     from amux.tags import Target, checked, kept  # noqa: PLC0415
 
@@ -320,11 +320,11 @@ def tag(
         if foreign := [name for name in names if name in session.tags and name not in own]:
             raise InvalidValue(f"{foreign[0]!r} was given by {session.agent} or in the run index: it stays")
     keep(Target(agent=session.agent, session_id=session.session_id), names, remove=remove)
-    now = sorted(set(session.tags) - set(names) if remove else {*session.tags, *names})
+    now = set(session.tags) - set(names) if remove else {*session.tags, *names}
     emit(
-        {"agent": session.agent, "sessionId": session.session_id, "tags": now},
+        replace(session, tags=tuple(sorted(now))),
         as_json=json,
-        view=lambda _: f"{visible(session.unified_id)}: {', '.join(map(visible, now)) or 'no tags'}",
+        view=lambda it: f"{visible(it.unified_id)}: {', '.join(map(visible, it.tags)) or 'no tags'}",
     )
 
 
@@ -332,7 +332,7 @@ def parted(words: Sequence[str]) -> tuple[str, str | None, Sequence[str]]:
     """The words of a command as what names a session and the tags behind it. Raises InvalidValue."""
     count = 2 if words[0] in readers.names() else 1
     if len(words) <= count:
-        raise InvalidValue("which session, and which tags? For example: amux sessions tag claude:cb37a6b1 urgent")
+        raise InvalidValue("which session, and which tags? For example: amux sessions tag claude:fbe2e13d urgent")
     return words[0], words[1] if count == 2 else None, words[count:]
 
 

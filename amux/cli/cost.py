@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amux.cli import options
+from amux.cli import options, wording
+from amux.cli.commands import Command, Group, need_command
 from amux.errors import InvalidValue
-from amux.output import emit, grids, note
+from amux.manager import SessionManager
+from amux.output import at_terminal, emit, grids, note
 from amux.query import GROUPS, IN_TIME, Query, moment
 
 if TYPE_CHECKING:
     from amux.results.costs import CostSummary
 
-app = typer.Typer(help="What the calls of the models cost.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Group,
+    help="""What the calls of the models cost.
+
+    Example: amux cost report""",
+    rich_markup_mode=None,
+)
+
+app.callback(invoke_without_command=True)(need_command)
 
 
 class CostMode(StrEnum):
@@ -30,12 +40,7 @@ class CostOrder(StrEnum):
     calls = "calls"
 
 
-@app.callback()
-def cost() -> None:
-    """What the calls of the models cost."""
-
-
-@app.command()
+@app.command(cls=Command)
 def report(
     agent: options.OnlyAgents = None,
     since: options.Since = None,
@@ -43,24 +48,27 @@ def report(
     model: options.Model = None,
     tag: options.Tags = None,
     group_by: Annotated[
-        str | None, typer.Option(help=f"{', '.join(GROUPS)}; several with commas.", show_default=False)
+        str | None,
+        typer.Option(help=f"{', '.join(GROUPS)}; several with commas.", metavar="GROUPS", show_default=False),
     ] = None,
     cost_mode: Annotated[
         CostMode,
         typer.Option(help="auto: what was recorded, else an estimate; native: only recorded; estimate: all estimated."),
     ] = CostMode.auto,
     timezone: Annotated[
-        str | None, typer.Option(help="Days of this zone, Europe/Berlin say.", show_default="local")
+        str | None, typer.Option(help="Days of this zone, Europe/Berlin say.", metavar="ZONE", show_default="local")
     ] = None,
     sort: Annotated[CostOrder | None, typer.Option(help="What comes first.", show_default="time, else cost")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many rows; 0 means all.", min=0)] = 0,
+    limit: options.Limit = 0,
     chart: Annotated[bool, typer.Option("--chart", help="Bars over time, stacked by agent or model.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     json: options.Json = False,
 ) -> None:
     """Tokens and money, each call once.
 
-    Example: amux cost report --since 7d --group-by day
+    What the agents recorded, else an estimate (marked ~) from the price each model had on the day of the call.
+
+    Example: amux cost report --group-by day,model
     """
     if sum((json, csv, chart)) > 1:
         raise InvalidValue("--json, --csv and --chart exclude each other")
@@ -74,23 +82,40 @@ def report(
         tags=tuple(tag or ()),
     )
     from amux.cost import Report  # noqa: PLC0415 - this command's alone
+    from amux.output import costs  # noqa: PLC0415
+    from amux.output.chart import chart as bars  # noqa: PLC0415
 
     asked = Report(group_by=groups, mode=cost_mode.value, zone=where, sort=sort.value if sort else None, limit=limit)
     sessions = options.manager()
     found = sessions.total_cost(query, report=asked)
 
     def table(of: "CostSummary") -> grids.Grid:
-        return grids.costs(of, groups, timezone or "local time")
+        names = session_names(sessions, of) if at_terminal() and "session" in groups else {}
+        return costs.table(of, groups, timezone or "local time", names)
 
-    emit(found, as_json=json, view=grids.cost_csv if csv else grids.chart if chart else table)
+    emit(found, as_json=json, view=costs.spreadsheet if csv else bars if chart else table)
     if limit and (rows := found.breakdowns) is not None and len(rows) == limit:
         note(f"amux: the first {limit} rows (--limit 0 for all); the total is of all")
+    if not found.call_count and not json:
+        options.note_first_run(sessions)
     options.note_skipped(sessions)
 
 
 def names(group_by: str | None) -> tuple[str, ...]:
+    """The groups a person typed, each once. Raises InvalidValue."""
     found = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
+    for name in found:
+        if name not in GROUPS:
+            raise wording.no_choice("--group-by", name, GROUPS)
     return tuple(dict.fromkeys(found))
+
+
+def session_names(sessions: SessionManager, report: "CostSummary") -> dict[str, str]:
+    """What a terminal calls the sessions of a report: short ids and titles."""
+    spent = {row.keys["session"] for row in (report.breakdowns or {}).values()}
+    found = [one for one in sessions.list(Query(subagents=True)) if one.unified_id in spent]
+    short = sessions.short_ids(found)
+    return {one.unified_id: f"{one.agent}:{short[one.unified_id]}  {grids.title(one)}" for one in found}
 
 
 def charted(groups: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,9 +128,11 @@ def charted(groups: tuple[str, ...]) -> tuple[str, ...]:
 def zone(name: str | None) -> tzinfo | None:
     if not name:
         return None
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - needed only for a zone that is not the machine's
+    from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - only a zone that is not the machine's needs it
 
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise InvalidValue(f"no time zone is called {name!r}; they are named like Europe/Berlin or UTC") from error
+        wrong = f"no time zone is called {name!r}"
+        known = available_timezones()
+        raise InvalidValue(wording.corrected(wrong, name, known, "they are named like Europe/Berlin or UTC")) from error

@@ -1,6 +1,8 @@
 """Options that several commands share, and what the ones before the command said."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,22 +21,45 @@ from amux.readers._base import Host
 if TYPE_CHECKING:
     from amux.output.redact import Redactor
 
-Agent = Annotated[str | None, typer.Argument(help="Only this agent.", show_default=False)]
+
+def whole_number(given: str | int) -> int:
+    """What an option that counts takes; the default comes as the number it is."""
+    try:
+        number = int(given)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise typer.BadParameter(f"{given!r} is no whole number from 0 on")
+    return number
+
+
+Agent = Annotated[str | None, typer.Argument(metavar="AGENT", help="Only this agent.", show_default=False)]
 AgentOrId = Annotated[
-    str, typer.Argument(metavar="AGENT ID", help="An agent and a session id, or one id such as claude:cb37a6b1.")
+    str, typer.Argument(metavar="AGENT", help="An agent; or one id such as claude:fbe2e13d; or latest.")
 ]
-Id = Annotated[str | None, typer.Argument(metavar="", help="", show_default=False)]
+Id = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="The session's id, the beginning of it, or latest.", show_default=False),
+]
 OnlyAgents = Annotated[
-    list[str] | None, typer.Option("--agent", help="Only this agent; may be repeated.", show_default=False)
+    list[str] | None,
+    typer.Option("--agent", help="Only this agent; may be repeated.", metavar="AGENT", show_default=False),
 ]
 Since = Annotated[
-    str | None, typer.Option(help="From this date on: 2026-11-18, 7d, 2w, today, yesterday.", show_default=False)
+    str | None,
+    typer.Option(help="From this date on: 2026-11-18, 7d, 2w, today.", metavar="DATE", show_default=False),
 ]
-Until = Annotated[str | None, typer.Option(help="Up to this date; a day means the whole day.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="Only models with this in their id.", show_default=False)]
+Until = Annotated[
+    str | None, typer.Option(help="Up to this date; a day means the whole day.", metavar="DATE", show_default=False)
+]
+Model = Annotated[
+    str | None, typer.Option(help="Only models with this in their id.", metavar="TEXT", show_default=False)
+]
 Tags = Annotated[
-    list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: any of them.", show_default=False)
+    list[str] | None,
+    typer.Option("--tag", help="Only with this tag; repeated: any of them.", metavar="TAG", show_default=False),
 ]
+Limit = Annotated[int, typer.Option(help="At most so many; 0 means all.", parser=whole_number, metavar="N")]
 Cwd = Annotated[
     Path | None, typer.Option(help="Only this directory and what is below it.", metavar="DIR", show_default=False)
 ]
@@ -107,7 +132,7 @@ def chosen(sessions: SessionManager, agent_or_id: str, id: str | None) -> tuple[
     if agent_or_id == LATEST:
         newest = sessions.list(Query(limit=1))
         if not newest:
-            raise SessionNotFound("no agent", LATEST)
+            raise SessionNotFound("there are no sessions; amux agents shows where they were looked for")
         return newest[0].agent, newest[0].session_id
     return among_all(sessions, agent_or_id)
 
@@ -117,7 +142,7 @@ def among_all(sessions: SessionManager, prefix: str) -> tuple[str, str]:
     if len(found) > 1:
         raise AmbiguousId(prefix, [f"{agent}:{id}" for agent, id in found])
     if not found:
-        raise SessionNotFound("no agent", prefix)
+        raise SessionNotFound.named(prefix)
     return found[0][0], sessions.resolve_native_id(found[0][0], prefix)
 
 
@@ -142,3 +167,25 @@ def note_skipped(sessions: SessionManager) -> None:
     else:
         some = "1 session" if len(skipped) == 1 else f"{len(skipped)} sessions"
         note(f"amux: {some} could not be read (-v shows which)")
+
+
+def note_first_run(sessions: SessionManager) -> None:
+    """Where there is no session at all, say where they were looked for and how to try amux nevertheless."""
+    if settings.demo or sessions.count(Query()):
+        return
+    from amux.output.grids import tilde  # noqa: PLC0415 - an answer in JSON does without
+
+    places = ", ".join(tilde(str(sessions.readers[agent].roots()[0])) for agent in readers.names())
+    note(wrapped(f"amux: looked for sessions in {places}; amux agents says more"))
+    note_samples()
+
+
+def note_samples() -> None:
+    note(wrapped("amux: to see what amux does, try it on sample sessions: amux --demo sessions list"))
+
+
+def wrapped(text: str) -> str:
+    """A long note in lines that fit the terminal, if it goes to one."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,20 +1,25 @@
 """amux schema: what --json prints, for programs that read it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from amux.cli import options
 from amux.output import emit
 
-Name = Literal["session", "summary", "hit", "cost", "diff", "agent", "launch", "error"]
+Name = Literal["session", "summary", "hit", "cost", "diff", "stats", "agent", "launch", "error"]
 
 
 def schema(
-    name: Annotated[Name | None, typer.Argument(help="Only this one; else all of them.", show_default=False)] = None,
+    name: Annotated[
+        Name | None,
+        typer.Argument(metavar="NAME", help=f"Only one of {', '.join(get_args(Name))}.", show_default=False),
+    ] = None,
     _json: options.Json = False,
 ) -> None:
-    """JSON Schema of what --json prints: one value; a list is an array of them.
+    """JSON Schema of what --json prints.
+
+    Without a name all schemas, by their names. They describe one value: a list is an array of such values.
 
     Example: amux schema summary
     """

@@ -9,7 +9,8 @@ import typer
 
 from amux import readers
 from amux.cli import options
-from amux.errors import InvalidValue
+from amux.cli.commands import Command, Group, need_command
+from amux.errors import InvalidValue, closest
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
 from amux.output import at_terminal, emit, grids, note, tame, write
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from amux.output.terminal.transcript import Family
     from amux.results.hits import SearchHit
 
-app = typer.Typer(help="List, read and search sessions.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Group,
+    help="""List, read, search and resume sessions.
+
+    Example: amux sessions list""",
+    rich_markup_mode=None,
+)
+
+app.callback(invoke_without_command=True)(need_command)
 
 
 class ListOrder(StrEnum):
@@ -40,7 +49,7 @@ class Tools(StrEnum):
     none = "none"
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(
     agent: options.Agent = None,
     since: options.Since = None,
@@ -49,7 +58,7 @@ def list_(
     tag: options.Tags = None,
     cwd: options.Cwd = None,
     in_here: options.Here = False,
-    limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 100,
+    limit: options.Limit = 100,
     sort: Annotated[ListOrder, typer.Option(help="What comes first.")] = ListOrder.date,
     asc: Annotated[bool, typer.Option("--asc", help="The least first.")] = False,
     subagents: Annotated[bool, typer.Option("--subagents", help="Sub-agents too.")] = False,
@@ -59,13 +68,19 @@ def list_(
     no_archived: Annotated[bool, typer.Option("--no-archived", help="Without archived sessions.")] = False,
     ids_from: Annotated[
         Path | None,
-        typer.Option(help="Only the ids in this file, in its order: agentloop.json, or one id a line.", metavar="FILE"),
+        typer.Option(
+            help="Only the ids in this file, in its order: agentloop.json, or one id a line.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """The sessions, newest first.
 
-    Example: amux sessions list claude --since 7d --here
+    At a terminal by day, in a pipe with whole ids and absolute times.
+
+    Example: amux sessions list claude --sort cost --limit 5
     """
     sessions = options.manager()
     query = replace(
@@ -76,23 +91,29 @@ def list_(
         subagents=subagents or tree,
         archived=not no_archived,
     )
-    if ids_from:
-        found = listed_in(sessions, query, ids_from)
-    else:
-        found = list(sessions.list(query))
-        if limit and len(found) == limit and (total := sessions.count(query)) > limit:
-            note(f"amux: {limit} of {total} sessions (--limit 0 for all)")
+    found = listed_in(sessions, query, ids_from) if ids_from else list(sessions.list(query))
 
     def view(shown: list[SessionSummary]) -> grids.Grid:
         short = sessions.short_ids(shown) if at_terminal() else {}
         if tree:
             return grids.tree(shown, short)
-        return grids.days(shown, short) if short and sort is ListOrder.date else grids.sessions(shown)
+        if not short:
+            return grids.sessions(shown)
+        by_day = sort is ListOrder.date and not ids_from
+        return grids.days(shown, short) if by_day else grids.ranked(shown, short)
 
     emit(found, as_json=json, view=view)
-    if not found and not json and not sessions.count(Query()):
-        note("amux: amux agents shows where sessions were looked for; amux --demo sessions list shows samples")
+    if not ids_from and len(found) == limit:
+        note_rest(limit, sessions.count(query))
+    if not found and not json:
+        options.note_first_run(sessions)
     options.note_skipped(sessions)
+
+
+def note_rest(limit: int, total: int) -> None:
+    """Say so where a limit cut something."""
+    if 0 < limit < total:
+        note(f"amux: {limit:,} of {total:,} sessions (--limit 0 for all)")
 
 
 def chosen_sessions(
@@ -130,20 +151,28 @@ def listed_in(sessions: SessionManager, query: Query, path: Path) -> list[Sessio
     return [found[id] for id in ids if id in found]
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     agent: options.AgentOrId,
     id: options.Id = None,
     format: Annotated[Format, typer.Option(help="How to print it.")] = Format.markdown,
     tools: Annotated[Tools, typer.Option(help="Tool calls: whole, one line each, or none.")] = Tools.short,
     thinking: Annotated[bool, typer.Option("--thinking", help="With the model's thinking.")] = False,
-    head: Annotated[int, typer.Option(help="Only the first N turns.", min=0, show_default=False)] = 0,
-    tail: Annotated[int, typer.Option(help="Only the last N turns.", min=0, show_default=False)] = 0,
+    head: Annotated[
+        int,
+        typer.Option(help="Only the first N turns.", parser=options.whole_number, metavar="N", show_default=False),
+    ] = 0,
+    tail: Annotated[
+        int,
+        typer.Option(help="Only the last N turns.", parser=options.whole_number, metavar="N", show_default=False),
+    ] = 0,
     raw: Annotated[bool, typer.Option("--raw", help="With the agent's own records (JSON).")] = False,
     redact: options.Redact = False,
     json: options.Json = False,
 ) -> None:
-    """One session from its first prompt to its last answer.
+    """One session, from first prompt to last answer.
+
+    At a terminal in colour and through your pager, in a pipe as Markdown.
 
     Example: amux sessions show claude latest
     """
@@ -203,8 +232,9 @@ class HitOrder(StrEnum):
 Role = Literal["user", "assistant", "tool", "thinking", "title"]
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(cls=Command, context_settings={"ignore_unknown_options": True})
 def search(
+    ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words; "a phrase"; -without; one OR other.')],
     agent: options.OnlyAgents = None,
     since: options.Since = None,
@@ -213,15 +243,19 @@ def search(
     tag: options.Tags = None,
     cwd: options.Cwd = None,
     role: Annotated[Role | None, typer.Option(help="Only in what this one said.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(help="At most so many; 0 means all.", min=0)] = 50,
+    limit: options.Limit = 50,
     sort: Annotated[HitOrder, typer.Option(help="What comes first.")] = HitOrder.relevance,
     regex: Annotated[bool, typer.Option("--regex", help="QUERY is a regular expression.")] = False,
     json: options.Json = False,
 ) -> None:
-    """The sessions in which every word occurs, best first.
+    """Sessions in which all the words occur.
 
-    Example: amux sessions search webhook retry --since 2w
+    The best come first. Titles, prompts, replies, thinking and tool calls are searched; words match from their
+    beginning.
+
+    Example: amux sessions search webhook retry
     """
+    note_mistyped(ctx, words)
     sessions = options.manager()
     query = Query(
         agents=tuple(agent or ()),
@@ -236,11 +270,24 @@ def search(
     found = sessions.search(" ".join(words), query, role=role, regex=regex)
     if found and found.literal and not regex:
         note("amux: no session has these words; looked for the text as it is")
-    if limit and found.total > limit:
-        note(f"amux: {limit} of {found.total} sessions (--limit 0 for all)")
 
     def cards(of: "list[SearchHit]") -> grids.Cards:
         return grids.cards(of, sessions.short_ids(of))
 
     emit(list(found), as_json=json, view=cards)
+    note_rest(limit, found.total)
+    if not found and not json:
+        options.note_first_run(sessions)
     options.note_skipped(sessions)
+
+
+def note_mistyped(ctx: typer.Context, words: list[str]) -> None:
+    """Say so when a word that is searched for looks like a mistyped option: flags are searched for as well."""
+    flags = [word for word in words if word.startswith("--") and word.isascii()]
+    if not flags:
+        return
+    from amux.cli.wording import options_of  # noqa: PLC0415 - only such words need it
+
+    for flag in flags:
+        if option := closest(flag.partition("=")[0], options_of(ctx.command), 0.8):
+            note(f"amux: looked for {flag!r} as a word; did you mean {option}?")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from amux.cli import options
+from amux.cli.commands import Command
 from amux.cli.sessions import app, chosen_sessions
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
@@ -24,16 +25,23 @@ if TYPE_CHECKING:
 Form = Literal["json", "jsonl", "markdown", "html", "parquet"]
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     agent: Annotated[
         str | None,
-        typer.Argument(metavar="AGENT ID", help="A session; with --all, only this agent.", show_default=False),
+        typer.Argument(
+            metavar="AGENT",
+            help="An agent; or one id such as claude:fbe2e13d; or latest. With --all: only this agent.",
+            show_default=False,
+        ),
     ] = None,
     id: options.Id = None,
     format: Annotated[Form, typer.Option(help="What to write.")] = "json",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file, or with --all a directory.", show_default="stdout")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A file, or with --all a directory.", metavar="PATH", show_default="stdout"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     redact: options.Redact = False,
@@ -48,16 +56,23 @@ def export(
     cwd: options.Cwd = None,
     in_here: options.Here = False,
     subagents: Annotated[bool, typer.Option("--subagents", help="Sub-agents too.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """One session as a file to keep or share, or all of them.
+    """Write sessions to files, to keep or share.
 
-    Example: amux sessions export claude latest --format html -o session.html
+    One session, or with --all every one that list would show.
+
+    Example: amux sessions export claude latest --format html -o page.html
     """
+    if json and format != "json":
+        raise InvalidValue(f"--json and --format {format} exclude each other")
     sessions = options.manager()
     redactor = options.redactor(sessions) if redact else None
     if everything:
         query = chosen_sessions(agent, since, until, model, tag, cwd, in_here=in_here)
-        export_all(sessions, replace(query, subagents=subagents), format, output, redactor, force=force, raw=raw)
+        # An archive is asked for sums, and the calls of sub-agents are part of them.
+        query = replace(query, subagents=subagents or format == "parquet")
+        export_all(sessions, query, format, output, redactor, force=force, raw=raw)
     elif agent is None:
         raise InvalidValue("which session? Give AGENT ID, or --all with --output DIR; amux sessions list shows them")
     elif format == "parquet":
@@ -105,6 +120,8 @@ def export_all(
     if directory is None:
         raise InvalidValue("--all writes one file a session: say where with --output DIR")
     found = list(sessions.list(query))
+    if not found:
+        options.note_first_run(sessions)
 
     def whole(summary: SessionSummary) -> Session:
         session = sessions.get(summary.agent, summary.session_id, raw=raw)
@@ -116,7 +133,8 @@ def export_all(
             failed = []
         else:
             failed = export.write_all(found, whole, directory, form, force=force, done=done)
-    note(f"amux: {len(found) - len(failed)} sessions written to {directory}")
+    written = len(found) - len(failed)
+    note(f"amux: {written:,} {'session' if written == 1 else 'sessions'} written to {directory}")
     for summary, reason in failed:
         note(f"amux: {summary.unified_id} was not written: {reason}")
 
@@ -130,16 +148,18 @@ def bar(count: int) -> AbstractContextManager[Callable[[int], None]]:
     return counting("amux: writing sessions", count)
 
 
-@app.command()
+@app.command(cls=Command)
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A session: agent:id, a unique beginning of an id, or latest.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A session: agent:id, the beginning of an id, or latest.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     stat: Annotated[bool, typer.Option("--stat", help="Only the counts.")] = False,
     json: options.Json = False,
 ) -> None:
-    """What differs between two sessions, of one agent or of two.
+    """What differs between two sessions.
 
-    Example: amux sessions diff codex:01a1ed46-a2 codex:01a1ed46-a4
+    They may be of one agent or of two. Of a fork and its parent it is said where they part.
+
+    Example: amux sessions diff codex:01a1d46b codex:01a1d470
     """
     sessions = options.manager()
     left, right = (sessions.get(*options.chosen(sessions, one, None)) for one in (a, b))

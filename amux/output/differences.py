@@ -75,10 +75,10 @@ def said(message: Message) -> str:
 def block(sign: str, message: Message, pieces: Sequence[tuple[str, str]]) -> Iterator[Line]:
     """A message line by line behind its sign; the first line says whose it is."""
     style = "add" if sign == "+" else "remove"
-    mark = {"user": "❯ ", "tool": "⤷ ", "system": "• "}.get(message.role, "")
+    mark = {"user": "❯ ", "tool": "↳ ", "system": "• "}.get(message.role, "")
     made = by_line(pieces)
     for place, line in enumerate(made[:LINES_SHOWN]):
-        yield [(f"{sign} ", style), (mark if place == 0 else " " * len(mark), style), *line]
+        yield [(f"{sign} {mark if place == 0 else ' ' * len(mark)}", style), *line]
     if len(made) > LINES_SHOWN:
         yield [(f"{sign} … {len(made) - LINES_SHOWN} more lines", "dim")]
 

@@ -3,25 +3,35 @@
 import os
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amux.model import CostRecord, SessionSummary
 from amux.output.plain import visible
-from amux.query import IN_TIME
 
 if TYPE_CHECKING:
     from amux.results.agents import AgentStatus
-    from amux.results.costs import CostSummary
     from amux.results.hits import SearchHit
+
+ESTIMATED = ("estimated", "mixed")
+"""Where amounts come from that are not recorded in full."""
+WIDEST_PROJECT = 20
+PART_OF_PARENT = "(…) is part of the amount of the session that started the sub-agent"
+
+
+class Table(Protocol):
+    """What people see of an answer: drawn at a terminal, text in a pipe."""
+
+    def plain(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table. `flexible` is the column that gives way when the terminal is narrow; `drop` the columns that go before it.
+    """A table.
 
+    Where the terminal is narrow, the column `flexible` gives way first, down to `narrowest`; then those in `drop` go.
     `sections` are headings, each with the number of the row it stands before; a pipe does not see them.
     """
 
@@ -29,6 +39,7 @@ class Grid:
     rows: Sequence[tuple[str, ...]]
     right: frozenset[str] = frozenset()
     flexible: str = ""
+    narrowest: int = 20
     drop: tuple[str, ...] = ()
     when_empty: str = ""
     sections: Sequence[tuple[int, str]] = ()
@@ -37,6 +48,8 @@ class Grid:
     """For each row how long its bar is, from 0 to 1; a pipe does not see them."""
     notes: Sequence[str] = ()
     header: bool = True
+    widest: Mapping[str, int] = field(default_factory=dict)
+    """For some columns how wide they may get at a terminal."""
 
     def plain(self) -> str:
         """The table for a pipe: aligned, uncut, without colour."""
@@ -52,6 +65,19 @@ class Grid:
             for line in lines
         ]
         return "\n".join([*aligned, *self.notes])
+
+    def without(self, name: str) -> "Grid":
+        gone = self.columns.index(name)
+
+        def kept(row: tuple[str, ...]) -> tuple[str, ...]:
+            return (*row[:gone], *row[gone + 1 :])
+
+        return replace(
+            self,
+            columns=kept(self.columns),
+            rows=[kept(row) for row in self.rows],
+            total=kept(self.total) if self.total else None,
+        )
 
 
 def width(text: str) -> int:
@@ -74,7 +100,7 @@ def padded(text: str, size: int, *, right: bool) -> str:
 def usd(cost: CostRecord | None) -> str:
     if cost is None or cost.total_usd is None:
         return "–"
-    return money(cost.total_usd, estimated=cost.source in ("estimated", "mixed"))
+    return money(cost.total_usd, estimated=cost.source in ESTIMATED)
 
 
 def money(amount: Decimal, *, estimated: bool) -> str:
@@ -126,59 +152,96 @@ def title(session: SessionSummary) -> str:
 # Tables
 
 
+LISTED = ("AGENT", "ID", "UPDATED", "TURNS", "USD", "PROJECT", "TITLE")
+
+
 def sessions(found: Sequence[SessionSummary]) -> Grid:
-    return Grid(
-        columns=("AGENT", "ID", "UPDATED", "TURNS", "USD", "PROJECT", "", "TITLE"),
-        right=frozenset({"TURNS", "USD"}),
-        flexible="TITLE",
-        drop=("PROJECT", "TURNS"),
-        when_empty="No sessions.",
-        rows=[
-            (
-                one.agent,
-                visible(one.session_id),
-                stamp(one.updated_at),
-                str(one.turn_count),
-                usd(one.cost),
-                project(one.cwd),
-                mark(one),
-                title(one) + ("  [archived]" if one.archived else ""),
-            )
-            for one in found
-        ],
-    )
+    """The sessions for a pipe: whole ids and absolute times."""
+    return listing([("", one) for one in found])
+
+
+def tree(found: Sequence[SessionSummary], short: Mapping[str, str] | None = None) -> Grid:
+    """Forks and sub-agents below the session they come from; `short` are ids for a terminal."""
+    return recent(family(found), short) if short else listing(family(found))
 
 
 def days(found: Sequence[SessionSummary], short: Mapping[str, str], now: datetime | None = None) -> Grid:
-    """The sessions for a terminal: by day, with ids as short as can be and times as people say them."""
+    """The sessions for a terminal, by day, with the time of day."""
     today = (now or datetime.now(UTC)).astimezone()
     sections: list[tuple[int, str]] = []
     for place, one in enumerate(found):
         heading = day_heading(one.updated_at, today)
         if not sections or sections[-1][1] != heading:
             sections.append((place, heading))
+    rows = [
+        listed(one, visible(short[one.unified_id]), clock(one.updated_at, today), turns(one.turn_count))
+        for one in found
+    ]
+    return replace(screen(rows, found), sections=sections)
+
+
+def ranked(found: Sequence[SessionSummary], short: Mapping[str, str]) -> Grid:
+    """The sessions for a terminal, in an order other than that of their dates."""
+    return recent([("", one) for one in found], short)
+
+
+def listing(found: Sequence[tuple[str, SessionSummary]]) -> Grid:
+    rows = [
+        listed(one, visible(one.session_id), stamp(one.updated_at), str(one.turn_count), branch)
+        for branch, one in found
+    ]
+    return replace(screen(rows, [one for _, one in found]), header=True, notes=[])
+
+
+def recent(found: Sequence[tuple[str, SessionSummary]], short: Mapping[str, str]) -> Grid:
+    rows = [
+        listed(one, visible(short[one.unified_id]), ago(one.updated_at), turns(one.turn_count), branch)
+        for branch, one in found
+    ]
+    return screen(rows, [one for _, one in found])
+
+
+def screen(rows: Sequence[tuple[str, ...]], found: Sequence[SessionSummary]) -> Grid:
     return Grid(
-        columns=("AGENT", "ID", "UPDATED", "TURNS", "USD", "PROJECT", "", "TITLE"),
+        columns=LISTED,
+        rows=rows,
         right=frozenset({"TURNS", "USD"}),
         flexible="TITLE",
-        drop=("PROJECT", "TURNS", "USD"),
+        drop=("TURNS", "PROJECT", "UPDATED", "USD"),
+        widest={"PROJECT": WIDEST_PROJECT},
         when_empty="No sessions.",
+        notes=[PART_OF_PARENT] if any(map(within, found)) else [],
         header=False,
-        sections=sections,
-        rows=[
-            (
-                one.agent,
-                short[one.unified_id],
-                clock(one.updated_at, today),
-                turns(one.turn_count),
-                usd(one.cost),
-                project(one.cwd),
-                mark(one),
-                title(one) + ("  (archived)" if one.archived else ""),
-            )
-            for one in found
-        ],
     )
+
+
+def listed(session: SessionSummary, id: str, when: str, turned: str, branch: str = "") -> tuple[str, ...]:
+    spent = usd(session.cost)
+    return (
+        session.agent,
+        id,
+        when,
+        turned,
+        f"({spent})" if within(session) else spent,
+        project(session.cwd),
+        f"{branch}{mark(session)}{title(session)}",
+    )
+
+
+def within(session: SessionSummary) -> bool:
+    """Whether what a session cost is part of what its parent did."""
+    return session.kind == "subagent" and session.cost is not None and session.cost.total_usd is not None
+
+
+def mark(session: SessionSummary) -> str:
+    """What is special about a session, before its title."""
+    known = (
+        (session.kind == "subagent", "sub-agent"),
+        (session.forked_from is not None, "fork"),
+        (session.archived, "archived"),
+    )
+    said = ", ".join(word for so, word in known if so)
+    return f"{said}: " if said else ""
 
 
 def day_heading(time: datetime, today: datetime) -> str:
@@ -186,7 +249,7 @@ def day_heading(time: datetime, today: datetime) -> str:
     gone = (today.date() - local.date()).days
     if gone in (0, 1):
         return ("Today", "Yesterday")[gone]
-    return local.strftime("%A, %-d %B" if gone < 300 else "%-d %B %Y")
+    return f"{local:%A}, {local.day} {local:%B}" if gone < 300 else f"{local.day} {local:%B %Y}"
 
 
 def clock(time: datetime, today: datetime) -> str:
@@ -199,14 +262,32 @@ def turns(number: int) -> str:
     return "1 turn" if number == 1 else f"{number} turns"
 
 
-def mark(session: SessionSummary) -> str:
-    """⑂ for a fork, ↳ for a sub-agent."""
-    return "↳" if session.kind == "subagent" else "⑂" if session.forked_from else ""
+def family(found: Sequence[SessionSummary]) -> list[tuple[str, SessionSummary]]:
+    """The sessions as a tree, each with the lines that lead to it."""
+    children: dict[tuple[str, str], list[SessionSummary]] = {}
+    roots: list[SessionSummary] = []
+    known = {(one.agent, one.session_id) for one in found}
+    for one in found:
+        above = (one.agent, one.parent_id or one.forked_from or "")
+        (children.setdefault(above, []) if above in known else roots).append(one)
+    made: dict[tuple[str, str], tuple[str, SessionSummary]] = {}
+    for root in (*roots, *found):  # sessions whose links go round have no root: the first of them is taken for one
+        waiting = [("", "", root)]
+        while waiting:
+            lead, beneath, one = waiting.pop()
+            made.setdefault((one.agent, one.session_id), (lead, one))
+            for place, child in enumerate(reversed(children.pop((one.agent, one.session_id), []))):
+                line, blank = ("├─ ", "│  ") if place else ("└─ ", "   ")
+                waiting.append((beneath + line, beneath + blank, child))
+    return list(made.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A search result for a terminal: two lines about the session, one with the words in it."""
+    """A search result for a terminal: two lines about the session, one with the words in it.
+
+    `snippet` is empty where the words are those of the title; `marks` are then the title's.
+    """
 
     agent: str
     id: str
@@ -233,15 +314,13 @@ class Cards:
         return self.table.plain()
 
 
-Table = Grid | Cards
-
-
 def cards(found: Sequence["SearchHit"], short: Mapping[str, str]) -> Cards:
     return Cards([card(one, short[one.unified_id]) for one in found], hits(found))
 
 
 def card(one: "SearchHit", id: str) -> Card:
     snippet = one.snippet
+    in_title = snippet is not None and snippet.role == "title" and snippet.text == one.title
     return Card(
         agent=one.agent,
         id=visible(id),
@@ -251,7 +330,7 @@ def card(one: "SearchHit", id: str) -> Card:
         score=f"{one.relevance_score:.2f}",
         title=title(one),
         source=(snippet.role or "") if snippet else "",
-        snippet=snippet.text if snippet else "",
+        snippet=snippet.text if snippet and not in_title else "",
         marks=[(mark.start, mark.end) for mark in snippet.matches] if snippet else (),
         matches="1 match" if one.match_count == 1 else f"{one.match_count:,} matches",
     )
@@ -290,180 +369,26 @@ def hits(found: Sequence["SearchHit"]) -> Grid:
     )
 
 
-NUMBERS = ("SESSIONS", "CALLS", "FRESH", "CACHED", "WRITTEN", "OUTPUT", "THINKING", "USD")
-TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "thinking_tokens")
-
-
-def costs(report: "CostSummary", groups: Sequence[str], zone: str) -> Grid:
-    rows = list((report.breakdowns or {}).values())
-    in_time = groups[0] in IN_TIME
-    most = max((row.total_usd or Decimal(0) for row in rows), default=Decimal(0))
-    return Grid(
-        columns=(*(name.upper() for name in groups), *NUMBERS),
-        right=frozenset(NUMBERS),
-        flexible="" if in_time else groups[-1].upper(),
-        drop=("THINKING", "WRITTEN", "SESSIONS", "CALLS", "CACHED"),
-        when_empty="No calls.",
-        rows=[tuple(shown(name, row.keys[name]) for name in groups) + sums(row) for row in rows],
-        bars=[float((row.total_usd or 0) / most) for row in rows] if in_time and most else (),
-        total=("total", *[""] * (len(groups) - 1), *sums(report)),
-        notes=cost_notes(report, zone if in_time else None),
-    )
-
-
-def shown(dimension: str, key: str) -> str:
-    return tilde(key) if dimension == "project" else visible(key)
-
-
-def cost_notes(report: "CostSummary", zone: str | None) -> list[str]:
-    """What one should know to trust the numbers: where they come from, what is missing in them."""
-    notes = []
-    if report.recorded_usd is not None and report.estimated_usd is not None:
-        notes.append(
-            f"{money(report.recorded_usd, estimated=False)} recorded, {money(report.estimated_usd, estimated=True)} estimated"
-        )
-    if report.prices:
-        notes.append(f"estimates: prices of {report.prices.date} ({report.prices.source} {report.prices.version})")
-    if report.approximate:
-        notes.append("approximate: some agents keep only totals, which are priced at the base tier")
-    if report.free:
-        notes.append(f"free: {', '.join(map(visible, report.free))}")
-    if report.unpriced:
-        models = ", ".join(f"{visible(model)} ({count(tokens)} tokens)" for model, tokens in report.unpriced.items())
-        notes.append(f"no price known: {models}")
-    if zone:
-        notes.append(f"days of {zone}")
-    return notes
-
-
-def cost_csv(report: "CostSummary") -> str:
-    """The rows for a spreadsheet: exact numbers, one line a row, no total."""
-    import csv  # noqa: PLC0415 - two modules that only this needs
-    import io  # noqa: PLC0415
-
-    rows = list((report.breakdowns or {}).values())
-    names = list(rows[0].keys) if rows else []
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, "sessions", "calls", *TOKENS, "usd", "source"])
-    for row in rows:
-        keys = [spreadsheet(row.keys[name]) for name in names]
-        numbers = [getattr(row, name) for name in ("session_count", "call_count", *TOKENS)]
-        amount = f"{row.total_usd:.6f}" if row.total_usd is not None else None
-        writer.writerow([*keys, *numbers, amount, row.source])
-    return text.getvalue()
-
-
-def spreadsheet(text: str) -> str:
-    """A cell that a spreadsheet does not take for a formula: model ids and directories are untrusted."""
-    return "'" + text if text.startswith(("=", "+", "-", "@", "\t")) else visible(text)
-
-
-BLOCKS = "█▓▒░▞▚▤▥"
-CHART_WIDTH = 60
-
-
-def chart(report: "CostSummary") -> str:
-    """Bars over time, stacked by what the second group is; each series has a pattern of its own."""
-    rows = list((report.breakdowns or {}).values())
-    if not rows:
-        return "No calls."
-    time, stacked = rows[0].keys
-    series: dict[str, Decimal] = {}
-    bars: dict[str, dict[str, Decimal]] = {}
-    for row in rows:
-        amount = row.total_usd or Decimal(0)
-        series[row.keys[stacked]] = series.get(row.keys[stacked], Decimal(0)) + amount
-        bars.setdefault(row.keys[time], {})[row.keys[stacked]] = amount
-    names = sorted(series, key=lambda name: (-series[name], name))
-    most = max(sum(bar.values()) for bar in bars.values()) or Decimal(1)
-    lines = [bar_line(label, bars[label], names, most) for label in sorted(bars)]
-    legend = "  ".join(f"{BLOCKS[place % len(BLOCKS)]} {visible(name)}" for place, name in enumerate(names))
-    return "\n".join([legend, *lines])
-
-
-def bar_line(label: str, bar: dict[str, Decimal], names: Sequence[str], most: Decimal) -> str:
-    drawn, before = "", Decimal(0)
-    for place, name in enumerate(names):
-        # Ends are rounded, not lengths: the whole bar is as long as its sum.
-        start, before = before, before + bar.get(name, Decimal(0))
-        drawn += BLOCKS[place % len(BLOCKS)] * (round(before / most * CHART_WIDTH) - round(start / most * CHART_WIDTH))
-    return f"{label:10}  {money(before, estimated=False):>10}  {drawn}"
-
-
-def sums(of: object) -> tuple[str, ...]:
-    def number(name: str) -> str:
-        return count(getattr(of, name))
-
-    total = getattr(of, "total_usd", None)
-    estimated = getattr(of, "source", None) in ("estimated", "mixed")
-    return (
-        number("session_count"),
-        number("call_count"),
-        number("input_tokens"),
-        number("cached_tokens"),
-        number("cache_write_tokens"),
-        number("output_tokens"),
-        number("thinking_tokens"),
-        money(total, estimated=estimated) if total is not None else "–",
-    )
-
-
 def agents(found: Sequence["AgentStatus"]) -> Grid:
-    return Grid(
-        columns=("AGENT", "SESSIONS", "NEWEST", "PROGRAM", "RESUME", "FORK", "STORE"),
-        right=frozenset({"SESSIONS"}),
+    """The agents, those that were used first."""
+    unreadable = any(one.unreadable for one in found)
+    made = Grid(
+        columns=("AGENT", "SESSIONS", "UNREADABLE", "NEWEST", "PROGRAM", "RESUME", "FORK", "STORE"),
+        right=frozenset({"SESSIONS", "UNREADABLE"}),
         flexible="STORE",
-        drop=("FORK", "RESUME", "NEWEST"),
+        drop=("FORK", "RESUME", "NEWEST", "PROGRAM"),
         rows=[
             (
                 one.agent,
                 count(one.session_count) if one.session_count else "–",
+                count(one.unreadable) if one.unreadable else "–",
                 ago(one.newest) if one.newest else "–",
                 (one.program_version or "installed") if one.installed else "not installed",
                 "yes" if one.can_resume else "no",
                 "yes" if one.can_fork else "no",
-                ", ".join(map(tilde, one.found)) or f"{tilde(one.stores[0])} (not there)",
+                ", ".join(map(tilde, one.found)) or f"not there: {tilde(one.stores[0])}",
             )
-            for one in found
+            for one in sorted(found, key=lambda one: (not one.session_count, not one.found))
         ],
     )
-
-
-def tree(found: Sequence[SessionSummary], short: Mapping[str, str] | None = None) -> Grid:
-    """Forks and sub-agents below the session they come from; `short` are ids for a terminal."""
-    by_id = {(one.agent, one.session_id): one for one in found}
-    children: dict[tuple[str, str] | None, list[SessionSummary]] = {}
-    for one in found:
-        above = (one.agent, one.parent_id or one.forked_from or "")
-        children.setdefault(above if above in by_id and by_id[above] is not one else None, []).append(one)
-    rows: list[tuple[str, ...]] = []
-    for root in children.get(None, ()):
-        branch(root, "", "", children, rows, short or {})
-    return Grid(
-        columns=("SESSION", "TURNS", "USD"),
-        right=frozenset({"TURNS", "USD"}),
-        flexible="SESSION",
-        when_empty="No sessions.",
-        rows=rows,
-        header=False,
-    )
-
-
-def branch(
-    one: SessionSummary,
-    lead: str,
-    below: str,
-    children: dict[tuple[str, str] | None, list[SessionSummary]],
-    rows: list[tuple[str, ...]],
-    short: Mapping[str, str],
-) -> None:
-    kind = "sub-agent: " if one.kind == "subagent" else "fork: " if one.forked_from else ""
-    cost = usd(one.cost) if one.kind == "main" else f"in the above: {usd(one.cost)}"
-    id = f"{one.agent} {short[one.unified_id]}" if one.unified_id in short else one.unified_id
-    rows.append((f"{lead}{visible(id)}  {kind}{title(one)}", turns(one.turn_count), cost))
-    # A session is drawn once: what hangs below it is taken out, so that a loop of links ends.
-    forks = children.pop((one.agent, one.session_id), [])
-    for place, child in enumerate(forks):
-        last = place == len(forks) - 1
-        branch(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), children, rows, short)
+    return made if unreadable else made.without("UNREADABLE")

@@ -19,7 +19,7 @@ from ..bench import store
 from . import law
 from .commands import AMUX, Place, offered
 
-MESSAGES, BYTES = (100_000, 200_000_000) if law.SOAK else (4_000, 8_000_000)
+MESSAGES, BYTES = (100_000, 200_000_000) if law.SOAK else (2_000, 4_000_000)
 SESSIONS, MEGABYTES = (50_000, 500) if law.SOAK else (800, 8)
 MOST = 1_200_000_000
 MEASURE = """

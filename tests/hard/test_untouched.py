@@ -99,7 +99,7 @@ def paths(arguments: str) -> Iterator[str]:
 def test_every_command_leaves_every_home_alone(corpus, tmp_path, agent):
     homes = tmp_path / "homes"
     jobs = []
-    for scenario in corpus.scenarios(agent):
+    for scenario in corpus.scenarios(agent)[:: 1 if law.SOAK else 4]:
         case = corpus.open_case(scenario, homes / scenario.name)
         where = place(case, tmp_path / "own" / scenario.name)
         ids = list(case.listed(subagents=True))

@@ -15,23 +15,28 @@ from typer.main import get_command
 from amux.cli import EVERYWHERE
 from amux.cli.app import app
 from amux.completion import SCRIPTS, Shell
-from amux.query import GROUPS
 
 OUT = Path(__file__).parents[2] / "completions"
 
-ASKED = {"--agent": "agents", "--in": "agents", "--model": "models", "--tag": "tags"}
+ASKED = {
+    "--agent": "agents",
+    "--in": "agents",
+    "--model": "models",
+    "--tag": "tags",
+    "--group-by": "groups",
+    "--timezone": "zones",
+}
 """Options whose values amux is asked for."""
-CHOICES: dict[str, tuple[str, ...]] = {"--group-by": GROUPS}
-"""Fixed values that the type of an option does not tell."""
+DATES = ("today", "yesterday", "7d", "30d")
+CHOICES = {"--since": DATES, "--until": DATES}
+"""Values worth offering that the type of an option does not tell."""
 ARGUMENTS = {
     "AGENT": "agents",
     "AGENT ID": "sessions",
-    "[AGENT ID]": "sessions",
-    "AGENT ID TAG…": "sessions,tags",
-    "A": "ids",
-    "B": "ids",
+    "AGENT ID TAG…": "sessions,tags+",
+    "A B": "ids,ids",
 }
-"""What amux is asked for, by an argument's name in the help."""
+"""What amux is asked for, by the names of a command's arguments in the help. What has a `+` may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +123,7 @@ def argument(found: list[Any]) -> Value:
     choices = [tuple(one.type.choices) for one in found if hasattr(one.type, "choices")]
     if choices:
         return Value(choices=choices[0])
-    asked = []
-    for one in found:
-        kind = ARGUMENTS.get(one.metavar if one.metavar is not None else one.name.upper())
-        if kind:
-            asked.append(f"{kind}+" if one.nargs < 0 else kind)
-    return Value(ask=",".join(asked))
+    return Value(ask=ARGUMENTS.get(" ".join(one.metavar for one in found), ""))
 
 
 def first_line(text: str | None) -> str:

@@ -1,6 +1,6 @@
-"""Runs the commands in the README's console blocks on the sample sessions, and puts what they print below them.
+"""Runs the commands in the README's console blocks, and puts what they print below them.
 
-Also draws the picture at its top: real output at a terminal of 100 columns, as an SVG.
+A line that begins with `> ` goes on with the command above it. The commands find the tests' corpus in `tests/`. Also draws the picture at its top: real output at a terminal of 100 columns, as an SVG.
 """
 
 import os
@@ -8,14 +8,18 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import UTC, datetime
 from functools import partial
+from io import StringIO
 from pathlib import Path
+from textwrap import dedent, indent
+from unittest.mock import patch
 
 TOP = Path(__file__).parents[2]
 README = TOP / "README.md"
 PICTURE = TOP / "amux" / "demo.svg"
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<commands>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 COLUMNS = 100
 NOW = datetime(2026, 11, 18, 9, 0, tzinfo=UTC)
 """The day after the last sample session: what is drawn with ages must not age."""
@@ -34,69 +38,71 @@ def environment(private: str) -> dict[str, str]:
     }
 
 
-def printed(command: str, env: dict[str, str]) -> str:
-    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, cwd=env["HOME"], check=False)
-    return run.stdout + run.stderr
+def printed(command: str, env: dict[str, str]) -> list[str]:
+    """The lines a command prints; those it prints on the side come last. Raises CalledProcessError."""
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, cwd=env["HOME"], check=True)
+    return [line.rstrip() for line in (run.stdout + run.stderr).splitlines()]
 
 
 def refreshed(text: str) -> str:
-    """The README with what its commands print now; a line `…` at the end of a block stands for the rest."""
+    """The README with what its commands print now."""
     with tempfile.TemporaryDirectory() as private:
         env = environment(private)
-        return BLOCK.sub(lambda block: f"```console\n{shown(block[1], env)}```", text)
+        (Path(private) / "tests").symlink_to(TOP / "tests")
+        return BLOCK.sub(lambda block: anew(block, env), text)
 
 
-def shown(block: str, env: dict[str, str]) -> str:
-    """A block anew: each command, its output, cut where the block was cut."""
-    made = []
-    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
-        if not part.startswith("$ "):
-            continue
-        command, _, before = part[2:].partition("\n")
-        output = printed(command, env).rstrip("\n").split("\n")
-        lines = before.rstrip("\n").split("\n")
-        if lines[-1] == "…":
-            output = [*output[: len(lines) - 1], "…"]
-        made.append("\n".join([f"$ {command}", *[line.rstrip() for line in output]]).rstrip() + "\n")
-    return "\n".join(made)
+def anew(block: re.Match[str], env: dict[str, str]) -> str:
+    """A block with the same commands, each with what it prints now."""
+    typed = dedent(block["commands"])
+    commands = re.findall(r"^\$ .*\n(?:> .*\n)*", typed, flags=re.MULTILINE)
+    shown = [line for command in commands for line in (*command.splitlines(), *printed(meant(command), env), "")]
+    return indent("\n".join(["```console", *shown[:-1], "```"]), block["indent"])
+
+
+def meant(command: str) -> str:
+    """A command as it is typed, without the prompts before its lines."""
+    return "\n".join(line[2:] for line in command.splitlines())
 
 
 def picture() -> str:
     """List, search and cost as a terminal shows them."""
     from rich.console import Console  # noqa: PLC0415
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME, TerminalTheme  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from amux.cost import Report  # noqa: PLC0415
     from amux.manager import SessionManager  # noqa: PLC0415
-    from amux.output import grids  # noqa: PLC0415
+    from amux.output import costs, grids  # noqa: PLC0415
     from amux.output.terminal import tables  # noqa: PLC0415
     from amux.query import Query  # noqa: PLC0415
     from amux.readers._base import Host  # noqa: PLC0415
 
-    grids.ago = partial(grids.ago, now=NOW)
     sessions = SessionManager(Host.current(TOP / "amux" / "demo"), cache=False)
-    console = Console(record=True, width=COLUMNS, force_terminal=True, file=open(os.devnull, "w"), highlight=False)  # noqa: SIM115
+    console = Console(record=True, width=COLUMNS, force_terminal=True, file=StringIO(), highlight=False)
     newest = sessions.list(Query(limit=8))
     found = sessions.search("webhook retry", Query(limit=2, sort="relevance"))
     week = Query(since=datetime(2026, 11, 11, tzinfo=UTC))
     spent = sessions.total_cost(week, report=Report(group_by=("day",)))
+    with patch.object(grids, "ago", partial(grids.ago, now=NOW)):
+        cards = grids.cards(found, sessions.short_ids(found)).cards
     for command, lines in (
         ("amux sessions list", tables.lines(grids.days(newest, sessions.short_ids(newest), NOW), COLUMNS)),
-        (
-            "amux sessions search webhook retry",
-            tables.card_lines(grids.cards(found, sessions.short_ids(found)).cards, COLUMNS),
-        ),
+        ("amux sessions search webhook retry", tables.card_lines(cards, COLUMNS)),
         (
             "amux cost report --group-by day --since 2026-11-11",
-            tables.lines(grids.costs(spent, ("day",), "local time"), COLUMNS),
+            tables.lines(costs.table(spent, ("day",), "local time"), COLUMNS),
         ),
     ):
-        console.print(Text("$ ", style="dim") + Text(command, style="bold"))
+        console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
         for line in lines:
             console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         console.print()
+    usual = DEFAULT_TERMINAL_THEME.ansi_colors
+    dark = TerminalTheme((13, 17, 23), (230, 237, 243), [usual[number] for number in range(8)])
+    drawn = console.export_svg(title="amux", unique_id="amux", theme=dark)
     # Without the fonts Rich would have the reader's browser fetch: any monospaced one will do.
-    return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="amux", unique_id="amux"), flags=re.DOTALL)
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
 
 
 def main() -> None:
@@ -106,4 +112,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     os.environ["TZ"] = "UTC"
+    time.tzset()
     main()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -10,11 +10,13 @@ from amux.diff import words
 from amux.model import Session
 from amux.output.differences import Line, block, heads, lines, said, summary_line
 from amux.output.terminal.pager import paged
+from amux.output.terminal.palette import ADDED, REMOVED
 from amux.results.differences import DiffOperation, SessionDiff
 
-STYLES = {"remove": "red", "add": "green", "dim": "dim", "bold": "bold", "": "default"}
+STYLES = {"remove": REMOVED, "add": ADDED, "dim": "dim", "bold": "bold", "": "default"}
 SIDE_BY_SIDE = 140
 """Columns from which on two messages have room beside each other."""
+GAP = 2
 
 
 def show(found: SessionDiff, a: Session, b: Session, *, color: bool) -> None:
@@ -24,20 +26,33 @@ def show(found: SessionDiff, a: Session, b: Session, *, color: bool) -> None:
 def draw(console: Console, found: SessionDiff, a: Session, b: Session) -> None:
     if console.width < SIDE_BY_SIDE:
         for line in lines(found, a, b):
-            console.print(styled(line))
+            console.print(hanging(line, console.width))
         return
     for line in heads(a, b):
-        console.print(styled(line))
-    console.print(beside(found))
-    console.print(styled([(summary_line(found, a, b), "bold")]))
+        console.print(hanging(line, console.width))
+    console.print(beside(found, (console.width - GAP) // 2))
+    console.print(hanging([(summary_line(found, a, b), "bold")], console.width))
+
+
+def hanging(line: Line, columns: int) -> RenderableType:
+    """A line that goes on to the right of its sign where it is longer than there are columns."""
+    whole = styled(line)
+    if whole.cell_len <= columns:
+        return whole
+    sign, *rest = line if len(line) > 1 else [("", ""), *line]
+    made = Table.grid(padding=0)
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    made.add_row(styled([sign]), styled(rest))
+    return made
 
 
 def styled(line: Line) -> Text:
     return Text.assemble(*((text, STYLES[style]) for text, style in line))
 
 
-def beside(found: SessionDiff) -> Table:
-    table = Table.grid(expand=True, padding=(0, 2))
+def beside(found: SessionDiff, columns: int) -> Table:
+    table = Table.grid(expand=True, padding=(0, GAP, 0, 0), pad_edge=False)
     table.add_column(ratio=1)
     table.add_column(ratio=1)
     same = 0
@@ -50,11 +65,11 @@ def beside(found: SessionDiff) -> Table:
             same = 0
         if operation:
             left, right = sides(operation)
-            table.add_row(Text("\n").join(left), Text("\n").join(right))
+            table.add_row(*(Group(*(hanging(line, columns) for line in side)) for side in (left, right)))
     return table
 
 
-def sides(operation: DiffOperation) -> tuple[Iterator[Text], Iterator[Text]]:
+def sides(operation: DiffOperation) -> tuple[Iterator[Line], Iterator[Line]]:
     """What stands left and right of one difference, with the words that differ marked."""
     before, after = operation.message_a, operation.message_b
     old, new = words(said(before) if before else "", said(after) if after else "")
@@ -62,4 +77,4 @@ def sides(operation: DiffOperation) -> tuple[Iterator[Text], Iterator[Text]]:
         block("−", before, [(text, "remove" if kind == "remove" else "") for kind, text in old]) if before else iter(())
     )
     right = block("+", after, [(text, "add" if kind == "add" else "") for kind, text in new]) if after else iter(())
-    return map(styled, left), map(styled, right)
+    return left, right

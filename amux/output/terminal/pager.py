@@ -10,6 +10,8 @@ from shutil import which
 
 from rich.console import Console
 
+from amux.output.terminal.palette import THEME
+
 
 def paged(draw: Callable[[Console], None], *, color: bool) -> None:
     screen = Console()
@@ -20,6 +22,7 @@ def paged(draw: Callable[[Console], None], *, color: bool) -> None:
             force_terminal=color and screen.is_terminal,
             no_color=not color,
             width=screen.width,
+            theme=THEME,
             highlight=False,
         )
     )

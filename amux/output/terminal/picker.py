@@ -11,10 +11,11 @@ from rich.control import Control
 from rich.text import Text
 
 from amux.model import SessionSummary
-from amux.output.grids import ago, padded, project, tilde, title, turns, usd, width
+from amux.output.grids import ago, mark, padded, project, tilde, title, turns, usd, width
 from amux.output.plain import one_line, visible
 from amux.output.terminal import keys
-from amux.output.terminal.tables import cut, hue
+from amux.output.terminal.palette import ACCENT, THEME, hue
+from amux.output.terminal.tables import cut
 
 Verb = Literal["resume", "fork", "print"]
 
@@ -49,7 +50,7 @@ class Source:
 
 def pick(source: Source, verb: Verb, *, color: bool) -> Choice | None:
     """The session a person chooses at the terminal, and what is to be done with it; None when they leave."""
-    console = Console(file=sys.stderr, highlight=False, no_color=not color)
+    console = Console(file=sys.stderr, theme=THEME, highlight=False, no_color=not color)
     picker = Picker(source, verb)
     with keys.listening() as pressed, console.screen() as screen:
         while picker.choice is None and not picker.left:
@@ -183,11 +184,11 @@ class Picker:
         return made
 
     def head(self, columns: int) -> Text:
-        asked = Text(f"{'fork' if self.verb == 'fork' else 'resume'} ", style="bold")
+        asked = Text.assemble((f"{'fork' if self.verb == 'fork' else 'resume'} ", "bold"), ("❯ ", ACCENT))
         count = f"{self.place + 1 if self.found else 0} of {len(self.found):,}"
-        room = columns - asked.cell_len - len(count) - 5
+        room = columns - asked.cell_len - len(count) - 3
         shown = self.typed if width(self.typed) <= room else "…" + self.typed[-(room - 1) :]
-        line = asked + Text("❯ ", style="cyan") + Text(shown) + Text(" ", style="reverse")
+        line = asked + Text(shown) + Text(" ", style="reverse")
         return line + Text(count.rjust(max(0, columns - line.cell_len)), style="dim")
 
     def rows(self, columns: int) -> Iterator[Text]:
@@ -217,14 +218,14 @@ class Picker:
             yield from self.source.elsewhere
 
     def row(self, session: SessionSummary, columns: int, agents: int, *, chosen: bool) -> Text:
-        line = Text("❯ " if chosen else "  ", style="bold cyan" if chosen else "")
+        line = Text.assemble(("❯ ", f"bold {ACCENT}") if chosen else "  ")
         line += Text(session.agent.ljust(agents), style=hue(session.agent))
         line += Text(f"  {ago(session.updated_at):<10}", style="dim")
         cost = usd(session.cost)
         line += Text(f"  {cost:>8}  ", style="dim" if cost.startswith(("~", "–")) else "")
         if columns >= ROOM_FOR_PROJECT:
             line += Text(padded(cut(project(session.cwd), 16), 16, right=False) + "  ", style="dim")
-        line += Text(cut(one_line(title(session), 300), max(8, columns - line.cell_len)))
+        line += Text(cut(one_line(mark(session) + title(session), 300), max(8, columns - line.cell_len)))
         if chosen:
             line.stylize("bold")
         return line
@@ -242,7 +243,7 @@ class Picker:
 
     def preview(self, prompt: str | None, columns: int) -> Iterator[Text]:
         """The beginning of a prompt, on as many lines as are kept for it."""
-        shown = Text("❯ ", style="cyan") + Text(one_line(prompt or "", LONGEST_PROMPT)) if prompt else Text()
+        shown = Text.assemble(("❯ ", ACCENT), one_line(prompt, LONGEST_PROMPT)) if prompt else Text()
         wrapped = list(shown.wrap(Console(width=columns), columns - 1))
         kept = wrapped[:PREVIEW_LINES]
         if len(wrapped) > PREVIEW_LINES:
@@ -253,4 +254,4 @@ class Picker:
     def help(self) -> Text:
         first = "fork" if self.verb == "fork" else "resume"
         told = [("↑↓", "move"), ("enter", first), ("^F", "fork"), ("^P", "print"), ("esc", "leave")]
-        return Text("  ").join(Text(key, style="bold") + Text(f" {does}", style="dim") for key, does in told)
+        return Text("  ").join(Text.assemble((key, "bold"), (f" {does}", "dim")) for key, does in told)

@@ -1,46 +1,45 @@
-"""Tables, search results and progress at a terminal."""
+"""Tables, search results, charts and progress at a terminal."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from amux.catalog import Progress as Filled
-from amux.output.grids import Card, Grid, Table, padded, width
+from amux.output.chart import Chart, block, head
+from amux.output.grids import Card, Cards, Grid, Table, padded, width
 from amux.output.plain import visible
+from amux.output.terminal.palette import ACCENT, HUES, MATCH, console, hue
 
 MARGIN = "  "
 FAINT = frozenset({"UPDATED", "TURNS"})
-NARROWEST_FLEXIBLE = 24
+ENDS_TELL = frozenset({"STORE"})
+"""Columns whose cells are cut at their beginning: where a path ends says more than where it begins."""
 SHORTEST_BAR, LONGEST_BAR = 6, 40
+LONGEST_CHART_BAR = 100
 WORTH_SHOWING = 20_000_000
 """Bytes: less is read before a bar could be seen."""
-HUES = (
-    "cyan",
-    "green",
-    "yellow",
-    "magenta",
-    "blue",
-    "bright_red",
-    "bright_cyan",
-    "bright_green",
-    "bright_yellow",
-    "bright_magenta",
-)
 
 
 def draw(shown: Table) -> None:
-    console = Console(highlight=False)
-    if not (shown.rows if isinstance(shown, Grid) else shown.cards):
-        console.print(Text(shown.when_empty))
-        return
-    made = lines(shown, console.width) if isinstance(shown, Grid) else card_lines(shown.cards, console.width)
-    for line in made:
-        console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+    screen = console()
+    for line in drawn(shown, screen.width):
+        screen.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def drawn(shown: Table, columns: int) -> Iterable[Text]:
+    match shown:
+        case Grid() if shown.rows:
+            return lines(shown, columns)
+        case Cards() if shown.cards:
+            return card_lines(shown.cards, columns)
+        case Chart() if shown.bars:
+            return chart_lines(shown, columns)
+        case _:
+            return [Text(shown.plain())]
 
 
 def lines(grid: Grid, columns: int) -> Iterator[Text]:
@@ -55,11 +54,39 @@ def lines(grid: Grid, columns: int) -> Iterator[Text]:
         if place in headings:
             yield Text(headings[place], style="bold")
         line = Text(MARGIN) + joined(row, shown, widths)
-        yield line + Text("  " + "▇" * round(grid.bars[place] * room), style="cyan") if room >= SHORTEST_BAR else line
+        yield line + Text("  " + "▇" * round(grid.bars[place] * room), style=ACCENT) if room >= SHORTEST_BAR else line
     if shown.total:
         yield Text(MARGIN) + joined(shown.total, shown, widths, style="bold")
     for note in grid.notes:
-        yield Text(MARGIN + note, style="dim")
+        yield from faint(note, columns)
+
+
+def faint(note: str, columns: int) -> Iterator[Text]:
+    """A note below a table; what does not fit goes on in the next line."""
+    for line in textwrap.wrap(note, columns - 2 * len(MARGIN), subsequent_indent=MARGIN):
+        yield Text(MARGIN + line, style="dim")
+
+
+def chart_lines(chart: Chart, columns: int) -> Iterator[Text]:
+    """Bars as long as the terminal is wide; agents in their hues, other series in those of the first agents."""
+    hues = [
+        hue(name) if chart.dimension == "agent" else HUES[place % len(HUES)] for place, name in enumerate(chart.series)
+    ]
+    yield from legend(chart.series, hues, columns - len(MARGIN))
+    room = min(LONGEST_CHART_BAR, columns - len(MARGIN) - width(head(chart.bars[0])))
+    for bar in chart.bars:
+        yield Text.assemble(MARGIN, head(bar), *zip(bar.pieces(max(room, 1)), hues, strict=True))
+
+
+def legend(series: Sequence[str], hues: Sequence[str], columns: int) -> Iterator[Text]:
+    line = Text()
+    for place, (name, color) in enumerate(zip(series, hues, strict=True)):
+        entry = Text.assemble((block(place), color), f" {name}")
+        if line and line.cell_len + entry.cell_len + 2 > columns:
+            yield Text(MARGIN) + line
+            line = Text()
+        line = Text("  ").join([line, entry]) if line else entry
+    yield Text(MARGIN) + line
 
 
 def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
@@ -70,28 +97,30 @@ def card_lines(cards: Sequence[Card], columns: int) -> Iterator[Text]:
             if fact and fact != "–" and head.cell_len + width(fact) + 3 < columns - len(card.score) - 2:
                 head += Text(f"  {fact}", style="dim")
         yield head + Text(card.score.rjust(columns - head.cell_len), style="dim")
-        yield Text(f"{MARGIN * 2}{cut(card.title, columns - 4)}")
         if card.snippet:
-            yield snippet_line(card, columns - len(MARGIN) * 2)
+            yield Text(f"{MARGIN * 2}{cut(card.title, columns - 4)}")
+            yield words_line(card, f"{card.source}  ", card.snippet, columns)
+        else:
+            yield words_line(card, "", card.title, columns)
 
 
-def snippet_line(card: Card, columns: int) -> Text:
-    """The words in their line, as much of it as fits, with … where something is missing."""
-    source = f"{MARGIN * 2}{card.source}  "
-    room = columns - len(source) - len(card.matches) + 2
+def words_line(card: Card, source: str, words: str, columns: int) -> Text:
+    """The words in their line, as much of it as fits, with … where something is missing, and how many matches there are."""
+    lead = MARGIN * 2 + source
+    room = columns - len(lead) - len(card.matches) - 2
     first = card.marks[0][0] if card.marks else 0
-    start = max(0, min(first - room // 3, len(card.snippet) - room))
-    text = Text(visible(card.snippet), style="default")
+    start = max(0, min(first - room // 3, len(words) - room))
+    text = Text(visible(words), style="default")
     for begin, end in card.marks:
-        text.stylize("bold yellow", begin, end)
+        text.stylize(MATCH, begin, end)
     shown = Text.assemble("…", text[start + 1 :]) if start else text
     shown.truncate(room, overflow="ellipsis", pad=True)
-    return Text.assemble((source, "dim"), shown, (f"  {card.matches}", "dim"))
+    return Text.assemble((lead, "dim"), shown, (f"  {card.matches}", "dim"))
 
 
 def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:
     cells = [
-        cell(padded(cut(text, size), size, right=name in grid.right), name, style)
+        cell(padded(cut(text, size, end=name not in ENDS_TELL), size, right=name in grid.right), name, style)
         for text, size, name in zip(row, widths, grid.columns, strict=True)
     ]
     return Text("  ").join(cells)
@@ -103,61 +132,47 @@ def cell(text: str, column: str, style: str) -> Text:
         return Text(text, style=style)
     if column == "AGENT":
         return Text(text, style=hue(text.strip()))
-    return Text(text, style="dim" if column in FAINT or text.strip().startswith("~$") or text.strip() == "–" else "")
+    unsure = column == "USD" and text.strip().startswith(("~", "("))
+    return Text(text, style="dim" if column in FAINT or unsure or text.strip() == "–" else "")
 
 
-def hue(agent: str) -> str:
-    return HUES[sum(map(ord, agent)) % len(HUES)]
-
-
-def cut(text: str, size: int) -> str:
-    """A text that fits, with … where something is missing."""
+def cut(text: str, size: int, *, end: bool = True) -> str:
+    """A text that fits, with … where something is missing, at its end or at its beginning."""
     if width(text) <= size:
         return text
     kept = ""
-    for one in text:
+    for one in text if end else reversed(text):
         if width(kept + one) > size - 1:
             break
         kept += one
-    return kept + "…"
+    return f"{kept}…" if end else f"…{kept[::-1]}"
 
 
 def column_widths(grid: Grid, columns: int) -> list[int]:
     """As wide as the longest cell; the flexible column has what is left."""
     rows = [*([grid.columns] if grid.header else []), *grid.rows, *([grid.total] if grid.total else [])]
     natural = [max(width(row[place]) for row in rows) for place in range(len(grid.columns))]
+    found = [min(size, grid.widest.get(name, size)) for name, size in zip(grid.columns, natural, strict=True)]
     if grid.flexible in grid.columns:
         place = grid.columns.index(grid.flexible)
-        others = sum(natural) - natural[place] + 2 * (len(natural) - 1)
-        natural[place] = max(min(natural[place], columns - others), 8)
-    return natural
+        others = sum(found) - found[place] + 2 * (len(found) - 1)
+        found[place] = max(min(found[place], columns - others), 8)
+    return found
 
 
 def fit(grid: Grid, columns: int) -> Grid:
     """The grid without the columns that a narrow terminal has no room for."""
     shown = grid
     for name in grid.drop:
-        least = NARROWEST_FLEXIBLE if grid.flexible else 0
-        place = shown.columns.index(grid.flexible) if grid.flexible else None
-        widths = [least if number == place else size for number, size in enumerate(column_widths(shown, 10**6))]
-        if sum(widths) + 2 * (len(widths) - 1) <= columns:
+        least = [
+            min(size, grid.narrowest) if column == grid.flexible else size
+            for column, size in zip(shown.columns, column_widths(shown, 10**6), strict=True)
+        ]
+        if sum(least) + 2 * (len(least) - 1) <= columns:
             break
-        shown = without(shown, name)
+        if name in shown.columns:
+            shown = shown.without(name)
     return shown
-
-
-def without(grid: Grid, name: str) -> Grid:
-    gone = grid.columns.index(name)
-
-    def kept(row: tuple[str, ...]) -> tuple[str, ...]:
-        return (*row[:gone], *row[gone + 1 :])
-
-    return replace(
-        grid,
-        columns=kept(grid.columns),
-        rows=[kept(row) for row in grid.rows],
-        total=kept(grid.total) if grid.total else None,
-    )
 
 
 def filling() -> Callable[[Filled], None]:
@@ -167,7 +182,7 @@ def filling() -> Callable[[Filled], None]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[sessions]}  {task.fields[megabytes]}"),
         TimeRemainingColumn(compact=True),
-        console=Console(file=sys.stderr),
+        console=console(sys.stderr),
         transient=True,
         refresh_per_second=5,
     )
@@ -192,6 +207,6 @@ def filling() -> Callable[[Filled], None]:
 def counting(what: str, count: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr for work that is told how much of it is done."""
     columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task("", total=count)
         yield lambda done: bar.update(task, completed=done)

@@ -1,22 +1,27 @@
 """A session as a person reads it: prompts set apart, replies as Markdown, tool calls on one line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from typing import ClassVar
 
-from rich.console import Console, Group, RenderableType
-from rich.markdown import Markdown
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.style import Style as Drawn
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
 from amux.model import Message, Session, SessionSummary, ToolCall
 from amux.output.calls import input_parts, outcome, subject
-from amux.output.grids import tilde, turns, usd
+from amux.output.grids import tilde, turns, usd, width
 from amux.output.plain import attachment, line_count, one_line, visible
 from amux.output.terminal.pager import paged
+from amux.output.terminal.palette import ACCENT, ERROR
 
 LONGEST_MARKDOWN = 50_000
 """Characters: longer texts are shown as they are, since laying out Markdown takes its time."""
@@ -24,6 +29,41 @@ TURNING_POINTS = ("compaction", "branch")
 """Events that part a conversation; others are notes within it."""
 FOLDED = 3
 """Lines of what is folded that stay in sight."""
+CODE = ANSISyntaxTheme(
+    {
+        Comment: Drawn(dim=True, italic=True),
+        Keyword: Drawn.parse("color(98)"),
+        Name.Builtin: Drawn.parse(ACCENT),
+        Name.Class: Drawn(bold=True),
+        Name.Function: Drawn(bold=True),
+        Number: Drawn.parse("color(130)"),
+        Operator.Word: Drawn.parse("color(98)"),
+        String: Drawn.parse("color(28)"),
+    }
+)
+"""Code in colours without a background: one of its own would be a dark box on a light screen, or a light one on a dark."""
+
+
+class PlainHeading(Heading):
+    """A heading where the text begins, without a frame."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class PlainCode(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Syntax(str(self.text).rstrip(), self.lexer_name, theme=CODE, word_wrap=True, padding=(0, 2))
+
+
+class Reply(Markdown):
+    elements: ClassVar = {
+        **Markdown.elements,
+        "heading_open": PlainHeading,
+        "fence": PlainCode,
+        "code_block": PlainCode,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +90,10 @@ def show(session: Session, style: Style, *, color: bool) -> None:
 
 
 def draw(console: Console, session: Session, style: Style) -> None:
-    for line in header(session, style.family):
+    for line in header(session, style.family, console.width):
         console.print(line)
-    console.print(Rule(style="dim"))
+    if not session.messages or not session.messages[0].inherited:
+        console.print(Rule(style="dim"))
     answered = {m.tool_result.tool_call_id: m for m in session.messages if m.tool_result and m.tool_result.tool_call_id}
     for inherited, messages in groupby(session.messages, key=lambda message: message.inherited):
         if inherited:
@@ -68,11 +109,11 @@ def draw(console: Console, session: Session, style: Style) -> None:
     console.print(Text(f"{usd(session.cost)}  {spent(session)}", style="dim"))
 
 
-def header(session: Session, family: Family) -> Iterator[Text]:
+def header(session: Session, family: Family, columns: int) -> Iterator[Text]:
     yield Text(visible(session.title) or "(no title)", style="bold")
     place = tilde(session.cwd) + (f" on {visible(session.git_branch)}" if session.git_branch else "")
     facts = [visible(session.unified_id), visible(session.model or ""), place, span(session)]
-    yield Text(" · ".join(fact for fact in facts if fact), style="dim")
+    yield from flowing(filter(None, facts), columns)
     counts = [f"{turns(session.turn_count)}, {session.message_count} messages", usd(session.cost)]
     if family.forked_from:
         counts.append(f"forked from {visible(family.forked_from)}")
@@ -82,7 +123,19 @@ def header(session: Session, family: Family) -> Iterator[Text]:
         counts.append(f"sub-agents: {family.subagents}")
     if session.archived:
         counts.append("archived")
-    yield Text(" · ".join(counts), style="dim")
+    yield from flowing(counts, columns)
+
+
+def flowing(facts: Iterable[str], columns: int) -> Iterator[Text]:
+    """Facts one after another, in lines that end between two of them."""
+    line = ""
+    for fact in facts:
+        if line and width(f"{line} · {fact}") > columns:
+            yield Text(line, style="dim")
+            line = fact
+        else:
+            line = f"{line} · {fact}" if line else fact
+    yield Text(line, style="dim")
 
 
 def span(session: SessionSummary) -> str:
@@ -117,13 +170,15 @@ def drawn(message: Message, style: Style, answered: dict[str, Message]) -> Itera
 
 
 def prompt(message: Message) -> RenderableType:
-    line = Table.grid(expand=True, padding=(0, 2))
+    line = Table.grid(expand=True)
+    line.add_column(width=2)
     line.add_column(ratio=1)
     line.add_column(justify="right", no_wrap=True)
-    typed = Text("❯ ", style="bold cyan") + Text(visible(message.content), style="bold")
+    typed = Text.assemble((visible(message.content), "bold"))
     for one in message.attachments:
         typed += Text(f"\n{attachment(one)}", style="dim")
-    line.add_row(typed, Text(clock(message.timestamp), style="dim"))
+    time = clock(message.timestamp)
+    line.add_row(Text("❯", style=f"bold {ACCENT}"), typed, Text(f"  {time}" if time else "", style="dim"))
     return Padding(line, (1, 0, 1, 0))
 
 
@@ -136,7 +191,7 @@ def reply(message: Message, style: Style, answered: dict[str, Message]) -> Itera
         yield thought(message.thinking, whole=style.thinking)
     if message.content:
         text = visible(message.content)
-        yield Markdown(text) if len(text) <= LONGEST_MARKDOWN else Text(text)
+        yield Reply(text) if len(text) <= LONGEST_MARKDOWN else Text(text)
     if style.tools != "none":
         for call in message.tool_calls:
             answer = answered.get(call.tool_call_id)
@@ -154,14 +209,15 @@ def called(call: ToolCall, output: str | None, tools: str) -> Iterator[Renderabl
     line = Table.grid(expand=True, padding=(0, 1))
     line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     line.add_column(justify="right", no_wrap=True)
-    head = Text("  ▸ ", style="red" if call.is_error else "dim") + Text(f"{visible(call.tool_name)}  ", style="cyan")
-    line.add_row(head + Text(subject(call)), Text(outcome(call, output), style="red" if call.is_error else "dim"))
+    style = ERROR if call.is_error else "dim"
+    head = Text.assemble(("  ▸ ", style), (visible(call.tool_name), ACCENT), (f"  {subject(call)}", style))
+    line.add_row(head, Text(outcome(call, output), style=style))
     yield line
     if tools == "full":
         for part in input_parts(call.input):
             yield Padding(Text(visible(part.text), style="dim"), (0, 0, 0, 6))
         if output:
-            yield Padding(Text(visible(output), style="red" if call.is_error else ""), (0, 0, 1, 6))
+            yield Padding(Text(visible(output), style=ERROR if call.is_error else ""), (0, 0, 1, 6))
 
 
 def folded(text: str, tools: str) -> RenderableType:
@@ -174,7 +230,7 @@ def notice(message: Message) -> RenderableType:
     """What the program said: an error in red, a compaction as a line with the beginning of its summary."""
     text = visible(message.content)
     if message.event == "error" or message.is_error:
-        return Padding(Text(f"✗ {text}", style="red"), (0, 0, 1, 0))
+        return Padding(Text(f"✗ {text}", style=ERROR), (0, 0, 1, 0))
     lines = text.split("\n")
     shown = "\n".join(lines[:FOLDED]) + (f"\n… {len(lines) - FOLDED} more lines" if len(lines) > FOLDED else "")
     if message.event not in TURNING_POINTS:
