@@ -77,8 +77,10 @@ def opened(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         path.chmod(0o600)
-        # Not yet journal_mode = wal: the first fill would be written twice.
-        db.execute("pragma synchronous = normal")
+        # Only a catalog that has been filled is in WAL mode, or the first fill would be written twice. Before that there is
+        # nothing in it for which to wait for the disk.
+        filled = db.execute("pragma journal_mode").fetchone() == ("wal",)
+        db.execute(f"pragma synchronous = {'normal' if filled else 'off'}")
         return prepared(db)
     except BaseException:
         db.close()

@@ -153,6 +153,7 @@ class Catalog(Answers):
         self.reprice()
         stores = list(filter(None, map(self.changed, readers)))
         if not self.stale(stores).nothing:
+            self.db.execute("pragma synchronous = normal")
             self.db.execute("begin immediate")
             try:
                 # Another process may have filled it while this one waited for the lock: look again.
