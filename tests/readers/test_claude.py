@@ -426,3 +426,16 @@ def test_of_a_fork_without_any_mark_the_one_gone_on_with_is_the_fork(tmp_path, p
     write(project / f"{SESSION}.jsonl", *history, asked("u2", "a1", "two", timestamp=later))
 
     assert (read(tmp_path, SESSION).forked_from, read(tmp_path, OTHER).forked_from) == (OTHER, None)
+
+
+@pytest.mark.parametrize("link", [7, "", {}, ["a1"], True])
+def test_a_link_that_is_damaged_leads_to_the_line_before(tmp_path, project, link):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        answered("a1", "u1", "m1", "first"),
+        asked("u2", link, "two"),
+        answered("a2", "u2", "m2", "second"),
+    )
+
+    assert [text for _, text in said(read(tmp_path))] == ["one", "first", "two", "second"]

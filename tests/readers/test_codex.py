@@ -708,6 +708,15 @@ def test_the_newest_file_of_a_thread_goes_on_unless_the_database_says_otherwise(
     assert codex.input() == 7
 
 
+def test_a_later_file_whose_header_is_torn_goes_on_from_the_first(codex):
+    reverted(codex)
+    (later,) = codex.home.rglob(f"*{ROLLOUT}.jsonl")
+    later.write_bytes(later.read_bytes()[40:])
+
+    assert prompts(codex.only()) == ["one", "two, again"]
+    assert codex.input() == 7
+
+
 def test_a_fork_of_a_reverted_thread_refers_to_one_of_its_files(codex):
     reverted(codex)
     codex.rollout(

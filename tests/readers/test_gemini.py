@@ -297,6 +297,13 @@ def test_a_session_rewound_to_its_beginning_keeps_what_was_paid(home):
     assert (session.messages, paid(session)) == ((), 10)
 
 
+@pytest.mark.parametrize("damage", [{"type": 0}, {"type": "gem\0ini"}, {"content": 1.5}])
+def test_a_message_written_again_with_damage_stays_what_it_was(home, damage):
+    home.log(header(), prompt("a", "First"), answer("b", "One", 10), {**answer("b", "One", 10), **damage})
+
+    assert spoken(home.session()) == ["First", "One"]
+
+
 def test_a_torn_document_is_read_as_far_as_it_goes(home):
     whole = document(prompt("a", "First"), answer("b", "One", 10), prompt("c", "Second"))
     path = home.document(whole)

@@ -27,7 +27,7 @@ def parents_of(chain: dict[str, Record]) -> dict[str, str | None]:
     previous = None
     for uuid, record in chain.items():
         parent = text_at(record, "parentUuid") or text_at(record, "logicalParentUuid")
-        rooted = parent is None and "parentUuid" in record and not record.get("isCompactSummary")
+        rooted = parent is None and record.get("parentUuid", "") is None and not record.get("isCompactSummary")
         parents[uuid] = parent if rooted or parent in parents else previous
         previous = uuid
     return parents

@@ -45,7 +45,11 @@ class Part:
 
     @property
     def base(self) -> Record:
-        return dict_at(self.header, "history_base")
+        """What it goes on from. Where the header of a thread's later file is torn: the first file, up to its own beginning."""
+        if self.metas or self.rollout.id == self.rollout.thread:
+            return dict_at(self.header, "history_base")
+        after = [line.ordinal for line in self.lines if line.ordinal is not None and line.kind != META]
+        return {"thread_id": self.rollout.thread, "end_ordinal_exclusive": min(after) - 1 if after else None}
 
     @property
     def ancestors(self) -> list[str]:

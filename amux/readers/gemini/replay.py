@@ -126,14 +126,18 @@ class Log:
 
 
 def merged(old: Record, new: Record) -> Record:
-    """The newer record of a message with what it lacks of the older; the first time is when it was said."""
-    lost = {name: value for name, value in old.items() if new.get(name) in (None, "", [])}
-    record = {**new, **lost}
-    if text_at(old, "timestamp"):
-        record["timestamp"] = old["timestamp"]
+    """The newer record of a message with what it lacks of the older; its type stays, and when it was first written."""
+    lost = {name: value for name, value in old.items() if says_nothing(new.get(name), value)}
+    first = {name: old[name] for name in ("type", "timestamp") if text_at(old, name)}
+    record = {**new, **lost, **first}
     if old.get("toolCalls") and new.get("toolCalls"):
         record["toolCalls"] = merged_calls(list_at(old, "toolCalls"), list_at(new, "toolCalls"))
     return record
+
+
+def says_nothing(new: Any, old: Any) -> bool:
+    """Whether a value leaves the older one as it is: nothing, or a number where a text or a list was, which is damage."""
+    return new in (None, "", []) or (isinstance(new, int | float) and not isinstance(old, int | float))
 
 
 def merged_calls(old: list[Any], new: list[Any]) -> list[Any]:
