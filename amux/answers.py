@@ -132,7 +132,8 @@ class Answers:
             select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {tables.SUMMARY} from {tables.SESSIONS} join ref r on r.no = s.ref
             where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ?
             -- of several that bear the id, the one whose file does: anybody can write an id into a file; else the latest
-            order by s.kind, instr(r.path, s.id) = 0, instr(r.path, substr(s.id, 1, 8)) = 0, s.updated_at desc, s.no
+            -- (with the plus, or SQLite goes through a whole store for this order's sake)
+            order by +s.kind, instr(r.path, s.id) = 0, instr(r.path, substr(s.id, 1, 8)) = 0, s.updated_at desc, s.no
         """
         row = self.db.execute(select, (session_id,)).fetchone()
         if not row:
