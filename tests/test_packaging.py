@@ -21,7 +21,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 DEMO_SESSIONS = 17
 
 
-def ran(*command: str | Path, where: Path, status: int = 0) -> str:
+def ran(*command: str | Path, where: Path, status: int = 0, **variables: str) -> str:
     """What a command prints, run with a home of its own and none of this environment's Python in sight."""
     hidden = ("PYTHON", "VIRTUAL_ENV", "AMUX", "XDG", "PIPX", "UV_TOOL")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
@@ -29,7 +29,7 @@ def ran(*command: str | Path, where: Path, status: int = 0) -> str:
         [str(one) for one in command],
         capture_output=True,
         text=True,
-        env={**kept, "HOME": str(where), "AMUX_CACHE_DIR": str(where / "cache")},
+        env={**kept, "HOME": str(where), "AMUX_CACHE_DIR": str(where / "cache"), **variables},
         cwd=where,
         check=False,
     )
@@ -147,10 +147,20 @@ def runners(tmp_path_factory):
     return environment(sys.executable, tmp_path_factory.mktemp("runners"), "pipx", "uv")
 
 
+@pytest.fixture(scope="module")
+def packages(wheel, tmp_path_factory):
+    """A directory with all that the wheel needs, as pip gets it: how uv reaches an index is no concern of these tests."""
+    where = tmp_path_factory.mktemp("packages")
+    ran(sys.executable, "-m", "pip", "--quiet", "download", "--dest", where, wheel, where=where)
+    return where
+
+
 @pytest.mark.parametrize("runner", [["pipx", "run", "--spec"], ["uvx", "--from"]], ids=["pipx", "uvx"])
-def test_it_starts_without_being_installed(wheel, runners, tmp_path, runner):
+def test_it_starts_without_being_installed(wheel, runners, packages, tmp_path, runner):
     program, *options = runner
     command = [runners / program, *options, wheel, "amux"]
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages), "UV_OFFLINE": "1", "UV_FIND_LINKS": str(packages)}
 
-    assert ran(*command, "--version", where=tmp_path) == f"amux {amux.__version__}\n"
-    assert len(json.loads(ran(*command, "--demo", "sessions", "list", "--json", where=tmp_path))) == DEMO_SESSIONS
+    assert ran(*command, "--version", where=tmp_path, **offline) == f"amux {amux.__version__}\n"
+    listed = ran(*command, "--demo", "sessions", "list", "--json", where=tmp_path, **offline)
+    assert len(json.loads(listed)) == DEMO_SESSIONS

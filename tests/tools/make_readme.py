@@ -79,7 +79,16 @@ def picture() -> str:
     from amux.readers._base import Host  # noqa: PLC0415
 
     sessions = SessionManager(Host.current(TOP / "amux" / "demo"), cache=False)
-    console = Console(record=True, width=COLUMNS, force_terminal=True, file=StringIO(), highlight=False)
+    # Height and colours are given too, or Rich would go by the terminal this runs in.
+    console = Console(
+        record=True,
+        width=COLUMNS,
+        height=COLUMNS,
+        force_terminal=True,
+        color_system="truecolor",
+        file=StringIO(),
+        highlight=False,
+    )
     newest = sessions.list(Query(limit=8))
     found = sessions.search("webhook retry", Query(limit=2, sort="relevance"))
     week = Query(since=datetime(2026, 11, 11, tzinfo=UTC))
