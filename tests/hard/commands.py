@@ -116,7 +116,8 @@ def notes(agent: str, ids: Sequence[str]) -> Iterator[list[str]]:
         yield ["sessions", "resume", agent, id, "--in", "codex" if agent == "claude" else "claude", "--print"]
 
 
-def every(agent: str, ids: Sequence[str], where: Place) -> list[list[str]]:
-    """All of them; where the home is the user's own, so is the data directory below it."""
+def every(agent: str, ids: Sequence[str], own: Sequence[str], where: Place) -> list[list[str]]:
+    """All of them; `own` are the sessions that are no sub-agents', which alone can be tagged."""
     found = [*questions(agent, ids), *exports(agent, ids, where.own / "exports")]
-    return found if where.env else [*found, *notes(agent, ids)]
+    # Where the home is the user's own, the data directory is below it.
+    return found if where.env else [*found, *notes(agent, own)]

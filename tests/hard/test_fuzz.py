@@ -346,7 +346,7 @@ HUGE = {"words": b"word ", "one word": b"x", "Chinese": "字".encode(), "no JSON
 @pytest.mark.parametrize("kind", HUGE if SOAK else ["words", "no JSON"])
 @pytest.mark.parametrize("agent", law.agents())
 def test_a_huge_line_is_read_within_a_gigabyte(corpus, tmp_path, agent, kind):
-    """A text in the last line of a transcript that is huge, or a huge line that is no JSON at all."""
+    """A line in which somebody typed a huge text, or a huge line that is no JSON at all."""
     size = 100_000_000 if SOAK else 2_000_000
     for scenario in reversed(corpus.scenarios(agent)):
         case = corpus.open_case(scenario, tmp_path / scenario.name)
@@ -355,35 +355,58 @@ def test_a_huge_line_is_read_within_a_gigabyte(corpus, tmp_path, agent, kind):
     else:
         pytest.skip(f"{agent} has no files of lines")
     before = told(agent, Host(case.home, case.env), shown=False)
-    path.write_bytes(with_huge_line(path.read_bytes(), HUGE[kind], size))
+    with Patient(case, path) as patient:
+        place = place_of_prompt(patient, prompt_in(before, str(path)).encode())
+    path.write_bytes(with_huge_line(patient.content, place, HUGE[kind], size))
 
     check_measure(case, before, kind)
 
 
 def check_measure(case, before: Telling, kind: str) -> None:
-    """Every session is still listed, within the memory and the time there are."""
-    peak, seconds, ids = measured(case.agent, Host(case.home, case.env))
+    """Every session is still listed, the huge text in one of them, within the memory and the time there are."""
+    peak, seconds, longest, ids = measured(case.agent, Host(case.home, case.env))
 
     assert set(before.sessions) <= set(ids)
+    assert kind == "no JSON" or longest > 500_000
     assert peak < law.MEMORY
     assert seconds < law.SECONDS * (3 if kind == "Chinese" else 1)  # every character is a word of the index
 
 
-def with_huge_line(content: bytes, filling: bytes, size: int) -> bytes:
-    """With a huge text in the last message that can have one; else with a line of nothing."""
+def prompt_in(telling: Telling, path: str) -> str:
+    """A part of what was typed first in a file's session that no program writes in escapes."""
+    said = next(one.said for one in telling.sessions.values() if one.path == path)
+    typed = next(text for role, text in said if role == "user")
+    return max(re.findall("[A-Za-z0-9 ]+", typed), key=len)
+
+
+def place_of_prompt(patient: Patient, prompt: bytes) -> int:
+    """Where in a file something can be added to a prompt and is told: titles and lists may repeat it."""
+    for found in re.finditer(re.escape(prompt), patient.content):
+        telling = patient.told_with(with_huge_line(patient.content, found.end(), b"z", 50), shown=False)
+        if any("z" * 50 in text for one in telling.sessions.values() for _, text in one.said):
+            return found.end()
+    raise AssertionError(prompt)
+
+
+def with_huge_line(content: bytes, place: int, filling: bytes, size: int) -> bytes:
+    """With a huge text at a place, or with a huge line of nothing."""
     if not filling:
         return content + b"\n" + b"x" * size + b"\n"
-    texts = [
-        one
-        for one in mutate.spans(content)
-        if one.key in (b"text", b"content", b"message") and content[one.start] == 34
-    ]
-    place = texts[-1].start + 1
     return content[:place] + filling * (size // len(filling)) + content[place:]
 
 
+TEXTS = {
+    "agent": ("entries", "content"),
+    "cursor": ("blobs", "data"),
+    "hermes": ("messages", "content"),
+    "openclaw": ("transcript_events", "event_json"),
+    "opencode": ("part", "data"),
+}
+"""Where a database has what was said."""
+
+
 @pytest.mark.parametrize("kind", HUGE if SOAK else ["words", "no JSON"])
-@pytest.mark.parametrize("agent", ["agent", "cursor", "hermes", "openclaw", "opencode"])
+@pytest.mark.parametrize("agent", TEXTS)
 def test_a_huge_row_is_read_within_a_gigabyte(corpus, tmp_path, agent, kind):
     """As a huge line, in a database."""
     size = 100_000_000 if SOAK else 2_000_000
@@ -393,30 +416,27 @@ def test_a_huge_row_is_read_within_a_gigabyte(corpus, tmp_path, agent, kind):
         stored = [one for one in before.sessions.values() if is_whole_database(Path(one.path)) and len(one.said) > 2]
         if stored:
             break
-    enlarge_rows(Path(stored[0].path), stored[0].said[0][1], HUGE[kind].decode(), size)
+    enlarge_row(stored[0].path, *TEXTS[agent], prompt_in(before, stored[0].path), HUGE[kind].decode(), size)
 
     check_measure(case, before, kind)
 
 
-def enlarge_rows(path: Path, text: str, filling: str, size: int) -> None:
-    """Make what was said first huge wherever it is stored, or put what is no JSON in its place."""
+def enlarge_row(path: str, table: str, column: str, text: str, filling: str, size: int) -> None:
+    """Make what was said first huge, or put what is no JSON in its place."""
     huge = text + filling * (size // len(filling.encode())) if filling else "x" * size
-    changed = 0
+    value = f"replace({column}, :text, :huge)" if filling else ":huge"
+    json_first = f"order by substr(cast({column} as text), 1, 1) <> '{{', rowid"
+    found = f"rowid = (select rowid from {table} where instr({column}, :text) {json_first} limit 1)"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         for (trigger,) in db.execute("select name from sqlite_master where type = 'trigger'").fetchall():
-            db.execute(f'drop trigger "{trigger}"')
+            db.execute(f"drop trigger {trigger}")
         db.execute("pragma ignore_check_constraints = on")
-        for table in [name for (name,) in db.execute(mutate.TABLES).fetchall() if "_fts" not in name]:
-            for column in [row[1] for row in db.execute(f'pragma table_info("{table}")')]:
-                value = f'replace("{column}", :text, :huge)' if filling else ":huge"
-                where = f'instr("{column}", :text) and length("{column}") < {size}'
-                update = f'update "{table}" set "{column}" = {value} where {where}'
-                changed += db.execute(update, {"text": text, "huge": huge}).rowcount
-    assert changed
+        done = db.execute(f"update {table} set {column} = {value} where {found}", {"text": text, "huge": huge})
+        assert done.rowcount == 1
 
 
 MEASURE = r"""
-import json, re, sys, time
+import json, re, resource, sys, time
 from pathlib import Path
 from amux.manager import SessionManager
 from amux.query import Query
@@ -424,22 +444,23 @@ from amux.readers._base import Host
 agent, home, env = json.load(sys.stdin)
 began = time.monotonic()
 manager = SessionManager(Host(Path(home), env), cache=False)
-ids = [one.session_id for one in manager.list(Query(agents=(agent,), subagents=True))]
+listed = manager.list(Query(agents=(agent,), subagents=True))
 assert not [one for one in manager.skipped if one.reason.startswith("unexpected")], manager.skipped
 seconds = time.monotonic() - began
-# Not what getrusage() tells: that includes what the parent had.
-peak = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
-print(json.dumps([peak, seconds, ids]))
+# Not what getrusage() tells of itself: that includes what the parent had.
+own = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+peak = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) * 1024
+longest = max(len(part.content) for one in listed for part in manager.get(agent, one.session_id).messages)
+print(json.dumps([peak, seconds, longest, [one.session_id for one in listed]]))
 """
 
 
-def measured(agent: str, host: Host) -> tuple[int, float, list[str]]:
-    """The memory a process took at most to list an agent's sessions, how long it took, and their ids."""
+def measured(agent: str, host: Host) -> tuple[int, float, int, list[str]]:
+    """The memory a process took at most to list an agent's sessions, how long it took, the longest text, and their ids."""
     asked = json.dumps([agent, str(host.home), dict(host.env)])
     run = subprocess.run([sys.executable, "-c", MEASURE], input=asked, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    peak, seconds, ids = json.loads(run.stdout)
-    return peak, seconds, ids
+    return tuple(json.loads(run.stdout))
 
 
 # Anything at all

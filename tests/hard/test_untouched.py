@@ -102,8 +102,9 @@ def test_every_command_leaves_every_home_alone(corpus, tmp_path, agent):
     for scenario in corpus.scenarios(agent)[:: 1 if law.SOAK else 4]:
         case = corpus.open_case(scenario, homes / scenario.name)
         where = place(case, tmp_path / "own" / scenario.name)
-        ids = list(case.listed(subagents=True))
-        commands = every(agent, ids if law.SOAK else ids[:1], where)
+        most = None if law.SOAK else 1
+        ids, own = list(case.listed(subagents=True)), list(case.listed())
+        commands = every(agent, ids[:most], own[:most], where)
         jobs += [(where.environment, where.command(*argv)) for argv in commands]
     calls = traced([sys.executable, "-c", DRIVER], tmp_path / "log", input=json.dumps(jobs), cwd=tmp_path / "own")
 

@@ -6,12 +6,16 @@ VARINT, EIGHT_BYTES, DELIMITED, FOUR_BYTES = 0, 1, 2, 5
 FIXED = {EIGHT_BYTES: 8, FOUR_BYTES: 4}
 LONGEST_VARINT = 10
 ID_BYTES = 32
+MOST_FIELDS = 1_000_000
+"""No message has more: what seems to is something else, and may be huge."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, bytes]]:
     """The number and the bytes of each length-delimited field, in order; it ends where the bytes are no message."""
     place = 0
-    while place < len(data):
+    for _ in range(MOST_FIELDS):
+        if place >= len(data):
+            return
         tag, place = varint(data, place)
         kind = tag & 7
         if kind == VARINT:
