@@ -10,7 +10,7 @@ from itertools import islice
 from amux.errors import UnreadableSession
 from amux.model import Message, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef
-from amux.readers._json import decoded
+from amux.readers._json import decoded, regular
 from amux.results.hits import Match, SearchHit, Snippet
 from amux.search import Term, flat, stands_alone, strings
 
@@ -80,13 +80,13 @@ def around(text: str, wanted: Pattern, role: str, timestamp: datetime | None) ->
 def in_lines(path: str, offset: int, wanted: Pattern) -> str | None:
     """The text of a message in which something is found, from the lines of its records alone."""
     try:
-        with open(path, "rb") as file:
+        with regular(path) as file:
             file.seek(offset)
             for line in islice(file, LINES_OF_A_MESSAGE):
                 found = [text for text in strings(decoded(line), keys=False) if wanted.search(folded(text))]
                 if found:  # a model's id may match as well: what was said is longer
                     return max(found, key=len)
-    except OSError:
+    except (OSError, UnreadableSession):
         return None
     return None
 

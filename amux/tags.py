@@ -18,13 +18,13 @@ from amux.errors import InvalidValue, UnreadableSession
 from amux.query import milliseconds
 from amux.readers._base import stamp
 from amux.readers._json import Record, at, list_at, records, text_at, time_at
+from amux.tables import CREATED
 from amux.userdata import data_directory, private
 
 VERSION = 1
 LONGEST = 64
 AWAITED = timedelta(days=1)
 """How long after its command an agent's new session may begin: people think before they type."""
-STARTED = "coalesce(link_created, created_at)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +140,8 @@ def became(db: sqlite3.Connection, scopes: Sequence[int], record: Record) -> str
     if directory:
         wanted, values = f"{fork} is null and cwd in (?, ?)", [directory, os.path.realpath(directory)]
     row = db.execute(
-        f"select id from session where scope in ({', '.join(map(str, scopes))}) and kind = 'main' and {wanted}"
-        f" and {STARTED} between ? and ? order by {STARTED}, id limit 1",
+        f"select id from session s where scope in ({', '.join(map(str, scopes))}) and kind = 'main' and {wanted}"
+        f" and {CREATED} between ? and ? order by {CREATED}, id limit 1",
         (*values, milliseconds(since), milliseconds(since + AWAITED)),
     ).fetchone()
     return row[0] if row else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amux.cli import options, wording
+from amux.cli import options
 from amux.cli.commands import Command, Group, need_command
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
@@ -106,7 +106,9 @@ def names(group_by: str | None) -> tuple[str, ...]:
     found = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
     for name in found:
         if name not in GROUPS:
-            raise wording.no_choice("--group-by", name, GROUPS)
+            from amux.cli.wording import no_choice  # noqa: PLC0415 - only mistakes need it
+
+            raise no_choice("--group-by", name, GROUPS)
     return tuple(dict.fromkeys(found))
 
 
@@ -133,6 +135,8 @@ def zone(name: str | None) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
+        from amux.cli.wording import corrected  # noqa: PLC0415
+
         wrong = f"no time zone is called {name!r}"
         known = available_timezones()
-        raise InvalidValue(wording.corrected(wrong, name, known, "they are named like Europe/Berlin or UTC")) from error
+        raise InvalidValue(corrected(wrong, name, known, "they are named like Europe/Berlin or UTC")) from error

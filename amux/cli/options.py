@@ -14,7 +14,7 @@ import typer
 from amux import readers
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound
 from amux.manager import LATEST, SessionManager
-from amux.output import at_terminal, note
+from amux.output import note
 from amux.query import Query, moment
 from amux.readers._base import Host
 
@@ -144,10 +144,6 @@ def among_all(sessions: SessionManager, prefix: str) -> tuple[str, str]:
     if not found:
         raise SessionNotFound.named(prefix)
     return found[0][0], sessions.resolve_native_id(found[0][0], prefix)
-
-
-def at_screen() -> bool:
-    return at_terminal()
 
 
 def redactor(sessions: SessionManager) -> "Redactor":

@@ -15,7 +15,7 @@ from amux.cli.sessions import app, chosen_sessions
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
-from amux.output import emit, note, write
+from amux.output import at_terminal, emit, note, write
 from amux.query import Query
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def diff(
 
         return summary_line(of, left, right) if stat else plain(of, left, right)
 
-    if options.at_screen() and not json and not stat:
+    if at_terminal() and not json and not stat:
         from amux.output.terminal.difference import show  # noqa: PLC0415
 
         show(found, left, right, color=options.settings.color)

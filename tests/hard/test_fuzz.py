@@ -275,7 +275,7 @@ def test_what_is_no_file_costs_itself_alone(case, clean):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("agent", [agent for agent in law.agents() if agent != "copilot"])
+@pytest.mark.parametrize("agent", law.agents())
 def test_a_file_that_became_a_pipe_since_it_was_found_is_not_waited_for(corpus, tmp_path, agent):
     for scenario in corpus.scenarios(agent):
         case = corpus.open_case(scenario, tmp_path / scenario.name)

@@ -14,9 +14,10 @@ from amux.errors import UnreadableSession
 from amux.manager import SessionManager
 from amux.model import Session
 from amux.query import Query
+from amux.readers import _zstd
 from amux.readers._base import Host
 from amux.readers._sqlite import reading
-from amux.readers.openclaw import READER, OpenclawReader, packed, tables
+from amux.readers.openclaw import READER, OpenclawReader, tables
 
 START = 1_790_000_000_000
 SCHEMA = """
@@ -111,7 +112,7 @@ class Agent:
         self.add("transcript_events", session_id=id, seq=seq, event_json=json.dumps(event), created_at=START)
 
     def packed_event(self, id: str, seq: int, event: Event, stub: Event) -> None:
-        zstd = packed.decoder()
+        zstd = _zstd.decoder()
         blob = zstd.compress(json.dumps(event).encode())
         navigation = json.dumps({"version": 1, "model": stub})
         self.add("transcript_events", session_id=id, seq=seq, event_zstd=blob, navigation_json=navigation)
@@ -261,7 +262,7 @@ def test_without_a_decoder_the_index_has_the_text(agent, tmp_path, monkeypatch):
         agent.add("session_transcript_fts", rowid=row, text=text, session_id="a", message_id=id)
         agent.add("session_transcript_fts_rows", id=row, session_id="a", message_id=id)
     whole = sessions(tmp_path)["a"]
-    monkeypatch.setattr(packed, "decoder", lambda: None)
+    monkeypatch.setattr(_zstd, "decoder", lambda: None)
     found = sessions(tmp_path)["a"]
 
     assert said(whole) == said(found) == ["a long prompt"]
@@ -282,7 +283,7 @@ def test_cold_sessions_are_in_their_archive(agent, tmp_path, kept):
         for seq, event in enumerate(events)
     ]
     lines += [{"kind": "active", "row": {"active_position": place, "event_seq": place + 1}} for place in range(2)]
-    blob = packed.decoder().compress("\n".join(map(json.dumps, lines)).encode())
+    blob = _zstd.decoder().compress("\n".join(map(json.dumps, lines)).encode())
     name = "0" * 64 + ".jsonl.zst"
     row = {"session_id": "a", "archive_name": name, "event_count": 5, "storage": kept}
     agent.add("session_transcript_cold_archives", **row, archive_blob=blob if kept == "sqlite" else None)
@@ -297,7 +298,7 @@ def test_cold_sessions_are_in_their_archive(agent, tmp_path, kept):
 
 @pytest.mark.parametrize("name", ["0" * 64 + ".jsonl.zst", "../../../../secret", "\0"])
 def test_an_archive_that_is_gone_or_elsewhere_is_unreadable(agent, tmp_path, name):
-    (tmp_path / "secret").write_bytes(packed.decoder().compress(b"{}"))
+    (tmp_path / "secret").write_bytes(_zstd.decoder().compress(b"{}"))
     agent.add("session_windows", session_id="a", session_key="agent:main:main", created_at=START)
     agent.add("session_transcript_cold_archives", session_id="a", archive_name=name, event_count=1, storage="file")
 

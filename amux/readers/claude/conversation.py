@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from amux.errors import UnreadableSession
 from amux.model import Attachment, Json, Message, ToolCall, ToolResult
-from amux.readers._base import stamp
-from amux.readers._json import OFFSET, Record, at, dict_at, int_at, text_at, time_at
+from amux.readers._json import OFFSET, Record, at, dict_at, int_at, text_at, text_of, time_at
 from amux.readers.claude.lines import SYNTHETIC, blocks, kind_of
 
 SPILLED = re.compile(r"([0-9a-fA-F-]{36})[/\\]tool-results[/\\]([^/\\\n]+)")
@@ -83,10 +83,10 @@ class Spilled:
         owner, name = found.groups()
         path = f"{self.project}/{owner}/tool-results/{name}"
         self.elsewhere.add(owner)
-        if not stamp(path):
+        try:
+            return text_of(path)
+        except UnreadableSession:
             return None
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
 
 
 def conversation(lines: Iterable[Record], spilled: Spilled) -> tuple[list[Message], dict[str, int]]:

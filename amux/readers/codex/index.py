@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from amux.errors import UnreadableSession
 from amux.readers._base import Host, entries, stamp
-from amux.readers._json import records, text_at
+from amux.readers._json import records, text_at, text_of
 from amux.readers._sqlite import columns, reading, rows
 
 STATE = re.compile(r"state_(\d{1,9})\.sqlite")
@@ -101,13 +101,9 @@ def state_file(host: Host, root: str) -> str | None:
 
 def configured(root: str) -> str | None:
     """`sqlite_home` of config.toml; few set it, so the file is not parsed unless the word is in it."""
-    path = os.path.join(root, "config.toml")
     try:
-        if stamp(path) is None:
-            return None
-        with open(path, "rb") as file:
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
+        text = text_of(os.path.join(root, "config.toml"))
+    except UnreadableSession:
         return None
     if "sqlite_home" not in text:
         return None

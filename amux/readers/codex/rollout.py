@@ -6,13 +6,13 @@ continues. `.jsonl.zst` is a whole file compressed by codex itself after a week.
 """
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from amux.errors import UnreadableSession
-from amux.readers._json import Record, at, decoded, document, int_at, list_at, located, regular, text_at
+from amux.readers import _zstd
+from amux.readers._json import Record, at, bytes_of, decoded, document, int_at, list_at, located, regular, text_at
 from amux.readers.codex.store import PACKED
 
 META, ITEM, EVENT, BREAK = "session_meta", "response_item", "event_msg", "break"
@@ -90,14 +90,6 @@ def items(path: str) -> Iterator[Record]:
                 yield {"record_type": "state"}
 
 
-def bytes_of(path: str) -> bytes:
-    try:
-        with regular(path) as file:
-            return file.read()
-    except OSError as error:
-        raise UnreadableSession(path, error.strerror or str(error)) from error
-
-
 def whole_objects(text: str) -> Iterator[Any]:
     place, decoder = text.find("{") + 1, json.JSONDecoder(strict=False)
     with suppress(ValueError, RecursionError):
@@ -111,13 +103,9 @@ def whole_objects(text: str) -> Iterator[Any]:
 
 def unpacked(path: str) -> Iterator[tuple[int, Record]]:
     """The records of a compressed file that stand before any damage in it, each with its offset when unpacked."""
-    try:
-        if sys.version_info >= (3, 14):
-            from compression import zstd  # noqa: PLC0415 - few stores hold such a file
-        else:
-            from backports import zstd  # noqa: PLC0415
-    except ImportError as error:
-        raise UnreadableSession(path, "it is compressed, and the package backports.zstd is not installed") from error
+    zstd = _zstd.decoder()
+    if zstd is None:
+        raise UnreadableSession(path, _zstd.MISSING)
     offset = 0
     try:
         with regular(path) as packed, zstd.open(packed, "rb") as file:

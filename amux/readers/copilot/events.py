@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from amux.errors import UnreadableSession
-from amux.readers._json import Record, decoded, dict_at, list_at, text_at, time_at
+from amux.readers._json import Record, decoded, dict_at, list_at, regular, text_at, time_at
 
 HEAD = b'{"type":"'
 """How the program begins every line."""
@@ -33,7 +33,7 @@ def records(path: str) -> Iterator[Record]:
     """The events of a file as they were written, in order. Raises UnreadableSession."""
     broken = Broken()
     try:
-        with open(path, "rb") as lines:
+        with regular(path) as lines:
             for line in lines:
                 if record := whole(line) or broken.ended_by(line) or appended(line):
                     broken = Broken()

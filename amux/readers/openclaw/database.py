@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 from amux.errors import UnreadableSession
 from amux.model import Json, Session
+from amux.readers import _zstd
 from amux.readers._base import SessionRef, entries, stamp
 from amux.readers._json import Record, bytes_of, int_at, text_at
 from amux.readers._sqlite import database_stamp
@@ -159,7 +160,7 @@ class Database(Tables):
             raise UnreadableSession(path, "the archive of the session is gone")
         found = packed.unpacked(blob, packed.LARGEST_ARCHIVE)
         if found is None:
-            raise UnreadableSession(path, "it is damaged" if packed.decoder() else packed.MISSING)
+            raise UnreadableSession(path, "it is damaged" if _zstd.decoder() else _zstd.MISSING)
         return found
 
     def raw(self, ref: SessionRef) -> Json:
