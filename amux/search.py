@@ -22,6 +22,7 @@ ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
 NEAR = bytes((*range(0x0E), *range(0x12, 0x2E)))
 """High bytes of UTF-16 that none of them has: letters and signs of all other scripts, arrows, dashes."""
+PIECE = 2**16
 WORD = re.compile(r"\w", re.UNICODE)
 TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
@@ -32,14 +33,28 @@ def row_number(message: int, part: str) -> int:
 
 
 @cache
-def single() -> re.Pattern[str]:
+def unbroken() -> re.Pattern[str]:
     """Compiled when the first text needs it: it takes longer than a warm search."""
-    return re.compile(f"([{ALONE}])")
+    return re.compile(f"[{ALONE}]+")
 
 
 def spaced(text: str) -> str:
     """The text with each character of a script without blanks set apart, as the index and its questions need it."""
-    return text if text.isascii() or all_near(text) else single().sub(r" \1 ", text)
+    if text.isascii() or all_near(text):
+        return text
+    return unbroken().sub(lambda run: f" {' '.join(run[0])} ", text)
+
+
+def indexed(text: str) -> str | bytes:
+    """A text as it goes into the index: a huge one as the bytes that SQLite would make of it, never whole as anything else."""
+    if len(text) <= PIECE or text.isascii():
+        return spaced(text)
+    return b"".join(spaced(piece).encode() for piece in pieces(text))
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text piece by piece: a huge one is not to be taken apart into millions of strings at once."""
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def all_near(text: str) -> bool:
@@ -52,21 +67,21 @@ def stands_alone(word: str) -> bool:
     return spaced(word[:1]) != word[:1]
 
 
-def index_rows(first: int, session: Session) -> Iterator[tuple[int, str]]:
+def index_rows(first: int, session: Session) -> Iterator[tuple[int, str | bytes]]:
     """Everything of a session that is searched, once: a tool's output stands in its message, not again in its call.
 
     The title stands at `first`, message n at `first` + 1 + n.
     """
     if session.title:
-        yield row_number(first, "title"), spaced(session.title)
+        yield row_number(first, "title"), indexed(session.title)
     for number, message in enumerate(session.messages, first + 1):
         if message.content:
-            yield row_number(number, message.role), spaced(message.content)
+            yield row_number(number, message.role), indexed(message.content)
         if message.thinking:
-            yield row_number(number, "thinking"), spaced(message.thinking)
+            yield row_number(number, "thinking"), indexed(message.thinking)
         if message.tool_calls:
             inputs = "\n".join(f"{call.tool_name}\n{flat(call.input)}" for call in message.tool_calls)
-            yield row_number(number, "tool"), spaced(inputs)
+            yield row_number(number, "tool"), indexed(inputs)
 
 
 def strings(value: Json, *, keys: bool = True) -> Iterator[str]:

@@ -16,6 +16,8 @@ from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary
 from amux.search import Words
 
+MARGIN = 100
+"""How much white space may stand before a text and between its characters when it is compared with its beginning."""
 TITLE_LENGTH = 100
 
 
@@ -249,8 +251,15 @@ def turns(messages: Sequence[Message]) -> int:
 
 def title_from(text: str) -> str:
     """A title made of a text: its first line with anything in it, cut at 100 characters."""
-    line = next((line for line in text.split("\n") if line.strip()), "").strip()
+    line = text.lstrip().partition("\n")[0].rstrip()
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def begins(text: str, beginning: str) -> bool:
+    """Whether a text begins so once both stand on one line, each stretch of white space a blank."""
+    wanted = " ".join(beginning.split())
+    near = text[: MARGIN + MARGIN * len(wanted)]  # of a huge text as much as can matter
+    return " ".join(near.split()).startswith(wanted)
 
 
 def models_of(charges: Sequence[Charge], messages: Sequence[Message]) -> tuple[str, ...]:

@@ -340,7 +340,7 @@ def longest_lines(agent: str, case) -> Path | None:
     return max((path for path in found if str(path) in sessions), key=lambda path: path.stat().st_size, default=None)
 
 
-HUGE = {"words": b"word ", "one word": b"x", "Chinese": "字".encode(), "no JSON": b""}
+HUGE = {"words": b"word ", "short words": b"a ", "one word": b"x", "Chinese": "字".encode(), "no JSON": b""}
 
 
 @pytest.mark.parametrize("kind", HUGE if SOAK else ["words", "no JSON"])

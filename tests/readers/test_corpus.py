@@ -1,5 +1,6 @@
 """What every reader owes, over every scenario: the truth, which came from the model's side and not from the files."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from amux import readers
 from amux.cost import Report
 from amux.model import CostRecord
 from amux.query import Query
+from amux.readers._base import Host
 
 TOKENS = {
     "input": "input_tokens",
@@ -218,3 +220,23 @@ def test_the_home_stays_as_it_was(corpus, tmp_path):
         case.spent()
 
         assert case.files() == before
+
+
+def test_what_was_read_is_let_go_without_the_garbage_collector(case):
+    """Filling the catalog does without it: what holds itself would stay until the end."""
+    with readers.open_reader(case.agent, Host(case.home, case.env)) as reader:
+        refs = [ref for ref in reader.refs() if not ref.reason]
+        for ref in refs:
+            reader.read(ref)  # what is loaded at first may leave something
+        gc.collect()
+        gc.disable()
+        try:
+            for ref in refs:
+                reader.read(ref)
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            assert gc.garbage == []
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()

@@ -8,6 +8,7 @@ from typing import Any
 from amux.model import Attachment
 from amux.readers._json import Record, at, decoded, dict_at, int_at, list_at, text_at
 from amux.readers.codex.rollout import Line
+from amux.search import pieces
 
 INJECTED = (
     "<environment_context>",
@@ -80,7 +81,7 @@ def attachments(content: Any) -> tuple[Attachment, ...]:
 
 def squeezed(text: str) -> str:
     """A text without its white space: a twin joins the parts of a prompt in another way."""
-    return "".join(text.split())
+    return "".join("".join(piece.split()) for piece in pieces(text))
 
 
 def typed(lines: Iterable[Line]) -> dict[str, str]:

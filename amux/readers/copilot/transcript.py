@@ -8,7 +8,7 @@ from typing import Any
 
 from amux.model import Charge, Message, Session
 from amux.readers import _base
-from amux.readers._base import SessionRef
+from amux.readers._base import SessionRef, begins
 from amux.readers._json import Record, text_at, time_at
 from amux.readers.copilot import events, workspace
 from amux.readers.copilot.conversation import Call, Conversation, places_by_time
@@ -141,16 +141,16 @@ def title(fields: dict[str, str], found: Sequence[Event], messages: Sequence[Mes
     prompts = [message.content for message in messages if message.role == "user"]
     changed = [text_at(event.data, "title") for event in found if event.kind == "session.title_changed"]
     for given in (*reversed(changed), name, fields.get("summary")):
-        if given and not any(begins(prompt, given) for prompt in prompts):
+        if given and not any(begins(prompt, uncut(given)) for prompt in prompts):
             return given
     return None
 
 
-def begins(prompt: str, given: str) -> bool:
-    cut = " ".join(given.split())
+def uncut(given: str) -> str:
+    """A title without the dots that say where a prompt was cut."""
     for dots in ELLIPSES:
-        cut = cut.removesuffix(dots).rstrip()
-    return " ".join(prompt.split()).startswith(cut)
+        given = given.rstrip().removesuffix(dots)
+    return given
 
 
 def surroundings(found: Sequence[Event], fields: dict[str, str]) -> dict[str, Any]:

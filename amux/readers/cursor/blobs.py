@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from amux.model import Message
@@ -25,6 +25,7 @@ EVERYTHING = "select id, data from blobs order by rowid"
 ROOTS = "select data from blobs where substr(data, 1, 2) = x'0A20' order by rowid desc"
 """Whatever begins with an id in field 1: every root, the latest first."""
 UUID_LENGTH = 36
+MARK_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class Store(Salvaged):
     def __init__(self, path: str, db: sqlite3.Connection) -> None:
         super().__init__(path, db, {"blobs": "id", "meta": "key"})
         self.empty = not (self.columns["blobs"] >= {"id", "data"} and self.columns["meta"] >= {"key", "value"})
-        self.record = cache(self.read_record)
-        self.prompt = cache(self.read_prompt)
+        self.known: dict[str, Record] = {}
+        self.marks: dict[str, str] = {}
 
     @property
     def meta(self) -> Record:
@@ -73,18 +74,24 @@ class Store(Salvaged):
         """The bytes of a blob; none when it is missing."""
         return next((as_bytes(row["data"]) for row in self.rows(BLOB, id)), b"")
 
-    def read_record(self, id: str) -> Record:
-        return record(self.blob(id)) or {}
+    def record(self, id: str) -> Record:
+        if id not in self.known:
+            self.known[id] = record(self.blob(id)) or {}
+        return self.known[id]
 
-    def read_prompt(self, id: str) -> str:
-        """What was typed in a message; empty when nothing was."""
-        return next((one.content.strip() for one in conversation.messages([self.record(id)]) if one.role == "user"), "")
+    def prompt(self, id: str) -> str:
+        """The mark of what was typed in a message; empty when nothing was."""
+        if id not in self.marks:
+            found = (one.content for one in conversation.messages([self.record(id)]) if one.role == "user")
+            self.marks[id] = mark(next(found, ""))
+        return self.marks[id]
 
     def records(self, ids: Iterable[str]) -> Iterator[Record]:
         return map(self.record, ids)
 
     def prompts(self, root: Root) -> list[str]:
-        return [text for id in root.messages if (text := self.prompt(id))]
+        """The marks of what was typed in the messages of a root."""
+        return [found for id in root.messages if (found := self.prompt(id))]
 
     def is_summed_up(self, root: Root) -> bool:
         return bool(root.summary) or any(map(conversation.is_summary, self.records(root.messages)))
@@ -112,6 +119,12 @@ class Store(Salvaged):
         prompt = next((wire.text(self.blob(id), 1) for id in wire.ids(agent, 1)), "")
         steps = [step(self.blob(id)) for id in wire.ids(agent, 2)]
         return Turn(prompt.strip(), tuple(responses(steps))) if prompt.strip() else None
+
+
+def mark(prompt: str) -> str:
+    """What stands for a prompt where prompts are compared, which may be huge; empty for an empty one."""
+    plain = prompt.strip()
+    return plain if len(plain) <= MARK_LENGTH else sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 
 def unhexed(value: Any) -> bytes:

@@ -10,13 +10,13 @@ from itertools import takewhile
 from amux.model import Message
 from amux.readers._json import Record
 from amux.readers.cursor import conversation
-from amux.readers.cursor.blobs import Root, Store, Turn
+from amux.readers.cursor.blobs import Root, Store, Turn, mark
 
 
 def active(store: Store, root: Root) -> Iterator[Message]:
     """The messages of the latest root, and before them what summaries took out of it."""
     turns = store.turns(root)
-    prompts = [turn.prompt for turn in turns]
+    prompts = [mark(turn.prompt) for turn in turns]
     kept = [root]
     while (first := beginning(store, kept[0], prompts)) and (older := before(store, first, prompts)):
         kept.insert(0, older)

@@ -40,12 +40,23 @@ def typed(text: str) -> Typed | None:
         said = outside(text)
         around = text[: len(text) - len(said)]
     else:
-        end = text.rfind(CLOSE)
-        said = text[start + len(OPEN) : end if end > start else None]
-        said = said.removeprefix("\n").removesuffix("\n")
+        said = query(text, start + len(OPEN))
         around = text[:start]
     attachments = attached(around) if start >= 0 else ()
-    return Typed(said, when_sent(around), attachments) if said.strip() or attachments else None
+    return Typed(said, when_sent(around), attachments) if attachments or not blank(said) else None
+
+
+def query(text: str, start: int) -> str:
+    """What stands between the tags but for the line breaks beside them, cut out at once: it may be huge."""
+    end = text.rfind(CLOSE, start)
+    end = end if end >= 0 else len(text)
+    start += text.startswith("\n", start, end)
+    end -= text.endswith("\n", start, end)
+    return text[start:end]
+
+
+def blank(text: str) -> bool:
+    return not text or text.isspace()
 
 
 def outside(text: str) -> str:

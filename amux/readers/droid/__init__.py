@@ -25,7 +25,7 @@ from typing import Any
 from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary, Usage
 from amux.readers import _base
-from amux.readers._base import Reader, SessionRef, entries, file_ref, stamp
+from amux.readers._base import Reader, SessionRef, begins, entries, file_ref, stamp
 from amux.readers._json import Record, at, dict_at, document, int_at, list_at, records, text_at, time_at
 from amux.readers.droid.transcript import answered, blocks, conversation, hidden, spoken, typed
 
@@ -223,7 +223,7 @@ def title(header: Record, messages: Iterable[Message]) -> str | None:
     if not given or header.get("isSessionTitleManuallySet") is True:
         return given
     first = next((message.content for message in messages if message.role == "user"), "")
-    return None if " ".join(first.split()).startswith(given.removesuffix("...")) else given
+    return None if begins(first, given.removesuffix("...")) else given
 
 
 # Charges

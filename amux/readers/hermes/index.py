@@ -43,7 +43,7 @@ class Probe:
     def close(self) -> None:
         self.db.close()
 
-    def places(self, texts: Iterable[str], term: Term) -> list[int]:
+    def places(self, texts: Iterable[str | bytes], term: Term) -> list[int]:
         """The positions of the texts that hold a term."""
         self.db.execute("delete from probe")
         self.db.executemany("insert into probe (rowid, text) values (?, ?)", enumerate(texts))
