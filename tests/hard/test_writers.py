@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ dice, slowest, truncated = random.Random(7), 0.0, 0
 db = sqlite3.connect(path, timeout=0, isolation_level=None)
 assert db.execute("pragma journal_mode = wal").fetchone() == ("wal",)
 db.execute("pragma wal_autocheckpoint = 0")
+db.create_function("octet_length", 1, lambda text: len(text.encode()))  # checks of newer stores; SQLite has it since 3.43
 turns = json.load(sys.stdin)
 for number, statements in enumerate(turns):
     began = time.monotonic()
@@ -162,6 +164,7 @@ def test_every_answer_about_growing_files_was_true_at_a_moment(corpus, tmp_path)
 class Store:
     """A database of an agent: where it lies, and what it writes when a prompt and its answer are said."""
 
+    agent: str
     scenario: str
     path: str
     session: str
@@ -237,20 +240,108 @@ def opencode_turn(db: sqlite3.Connection, session: str, number: int) -> list[tup
     return statements
 
 
-STORES = {
-    "hermes": Store("unicode-two-dirs", ".hermes/state.db", "select session_id from messages limit 1", hermes_turn),
-    "agent": Store(
-        "sqlite-resume", ".agent/sessions/sessions.db", "select session_id from entries limit 1", agent_turn
-    ),
-    "opencode": Store(
-        "one-tool-1.17.0", ".local/share/opencode/opencode.db", "select session_id from message limit 1", opencode_turn
-    ),
-}
+def openclaw_turn(db: sqlite3.Connection, session: str, number: int) -> list[tuple[str, list]]:
+    state = row_like(db, "select * from session_transcript_index_state where session_id = ?", session)
+    event = row_like(db, "select * from transcript_events where session_id = ? and seq = 0", session)
+    active = row_like(db, "select * from session_transcript_active_events where active_position = 0")
+    leaf = state["leaf_event_id"] if number == 0 else f"z{number - 1}-assistant"
+    statements = []
+    for place, role in enumerate(("user", "assistant")):
+        further = 2 * number + place
+        seq, time = state["indexed_seq"] + further + 1, state["updated_at"] + 1000 * (further + 1)
+        told = {
+            "type": "message",
+            "id": f"z{number}-{role}",
+            "parentId": leaf,
+            "message": {"role": role, "content": [{"type": "text", "text": f"{role} {number}"}], "timestamp": time},
+        }
+        leaf = f"z{number}-{role}"
+        statements += [
+            copied(db, "transcript_events", event, seq=seq, event_json=json.dumps(told), created_at=time),
+            copied(
+                db,
+                "session_transcript_active_events",
+                active,
+                active_position=state["active_event_count"] + further,
+                event_seq=seq,
+            ),
+            (
+                "update session_transcript_index_state set indexed_seq = ?, leaf_event_id = ? where session_id = ?",
+                [seq, leaf, session],
+            ),
+        ]
+    return statements
 
 
-@pytest.mark.parametrize("agent", [agent for agent in STORES if agent in law.agents()])
-def test_every_answer_about_a_busy_database_is_a_prefix_of_the_truth(corpus, tmp_path, agent):
-    kind = STORES[agent]
+def cursor_turn(db: sqlite3.Connection, session: str, number: int) -> list[tuple[str, list]]:
+    """In the IDE's database: a bubble for each text, and the list of them."""
+    statements = []
+    for kind, role in enumerate(("user", "assistant"), 1):
+        id = f"zz-{number}-{role}"
+        bubble = json.dumps({"_v": 3, "type": kind, "bubbleId": id, "text": f"{role} {number}"})
+        header = json.dumps({"bubbleId": id, "type": kind})
+        listed = "json_insert(value, '$.fullConversationHeadersOnly[#]', json(?))"
+        statements += [
+            ("insert into cursorDiskKV values (?, ?)", [f"bubbleId:{session}:{id}", bubble]),
+            (f"update cursorDiskKV set value = {listed} where key = ?", [header, f"composerData:{session}"]),
+        ]
+    return statements
+
+
+def cursor_agent_turn(db: sqlite3.Connection, session: str, number: int) -> list[tuple[str, list]]:
+    """In a database of the CLI: blobs, a new root that lists them all, and the name of that root."""
+    (value,) = db.execute("select value from meta").fetchone()
+    meta = json.loads(bytes.fromhex(value))
+    (root,) = db.execute("select data from blobs where id = ?", (meta["latestRootBlobId"],)).fetchone()
+    statements = []
+    for turn in range(number + 1):
+        for role in ("user", "assistant"):
+            data = json.dumps({"role": role, "content": [{"type": "text", "text": f"{role} {turn}"}]}).encode()
+            root += b"\x0a\x20" + sha256(data).digest()
+            if turn == number:
+                statements.append(blob(data))
+    told = json.dumps({**meta, "latestRootBlobId": sha256(root).hexdigest()}).encode().hex()
+    return [*statements, blob(root), ("update meta set value = ?", [told])]
+
+
+def blob(data: bytes) -> tuple[str, list]:
+    return f"insert into blobs values (?, x'{data.hex()}')", [sha256(data).hexdigest()]
+
+
+CLI_CHAT = ".cursor/chats/ebe9ecaa4aa0111b9f13907443adb618/c0de0001-0000-4000-8000-000000000001/store.db"
+STORES = [
+    Store("hermes", "unicode-two-dirs", ".hermes/state.db", "select session_id from messages limit 1", hermes_turn),
+    Store(
+        "agent", "sqlite-resume", ".agent/sessions/sessions.db", "select session_id from entries limit 1", agent_turn
+    ),
+    Store(
+        "opencode",
+        "one-tool-1.17.0",
+        ".local/share/opencode/opencode.db",
+        "select session_id from message limit 1",
+        opencode_turn,
+    ),
+    Store(
+        "openclaw",
+        "one-tool",
+        ".openclaw/agents/main/agent/openclaw-agent.sqlite",
+        "select session_id from transcript_events limit 1",
+        openclaw_turn,
+    ),
+    Store(
+        "cursor",
+        "ide-composer",
+        ".config/Cursor/User/globalStorage/state.vscdb",
+        "select substr(key, 14) from cursorDiskKV where value like '%Marmalade in the IDE%'",
+        cursor_turn,
+    ),
+    Store("cursor", "cli-store", CLI_CHAT, "select 'c0de0001-0000-4000-8000-000000000001'", cursor_agent_turn),
+]
+
+
+@pytest.mark.parametrize("kind", STORES, ids=lambda kind: f"{kind.agent}/{kind.scenario}")
+def test_every_answer_about_a_busy_database_is_a_prefix_of_the_truth(corpus, tmp_path, kind):
+    agent = kind.agent
     scenario = next(path for path in corpus.scenarios(agent) if path.name == kind.scenario)
     case = corpus.open_case(scenario, tmp_path)
     host, path = Host(case.home, case.env), case.home / kind.path
