@@ -7,7 +7,7 @@ equals an answer from the files.
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from subprocess import SubprocessError
 from typing import Any, NamedTuple, Self
@@ -20,7 +20,6 @@ from amux.errors import UnreadableSession
 from amux.model import Session
 from amux.money import Prices
 from amux.readers._base import Host, Reader, SessionRef, Watched
-from amux.readers._sqlite import uri
 
 FEW = 20_000
 """Messages up to which dead ones in the index do not matter."""
@@ -98,6 +97,8 @@ class Catalog(Answers):
         """How many messages this run has put into the index."""
         self.rows = 0
         """How many messages were ever numbered: numbers of dropped ones are not used again, so their index rows stay dead."""
+        self.afterwards = ExitStack()
+        """What is to be done when the transaction under way is over."""
 
     @classmethod
     def in_memory(cls, prices: Prices) -> Self:
@@ -154,14 +155,15 @@ class Catalog(Answers):
         stores = list(filter(None, map(self.changed, readers)))
         if not self.stale(stores).nothing:
             self.db.execute("pragma synchronous = normal")
-            self.db.execute("begin immediate")
-            try:
-                # Another process may have filled it while this one waited for the lock: look again.
-                self.update(stores, report)
-            except BaseException:
-                self.db.execute("rollback")
-                raise
-            self.db.execute("commit")
+            with self.afterwards:
+                self.db.execute("begin immediate")
+                try:
+                    # Another process may have filled it while this one waited for the lock: look again.
+                    self.update(stores, report)
+                except BaseException:
+                    self.db.execute("rollback")
+                    raise
+                self.db.execute("commit")
             with suppress(sqlite3.OperationalError):  # somebody else is at it: next time
                 self.db.execute("pragma journal_mode = wal")
         for store in stores:
@@ -291,50 +293,47 @@ class Catalog(Answers):
 
         if self.path:
             cachefile.clear_away(self.path.parent)
-        with TemporaryDirectory(prefix=cachefile.SHARDS, dir=self.path.parent if self.path else None) as directory:
-            try:
-                shards = filler.fill_shards(unread, Path(directory), self.rows, self.prices, advance)
-            except SubprocessError:  # no room for their files, or a process was killed: it goes on alone
-                for store, ref in unread:
-                    self.add(store, ref)
-                return
-            for shard in shards:
-                self.absorb(shard)
+        directory = self.afterwards.enter_context(
+            TemporaryDirectory(prefix=cachefile.SHARDS, dir=self.path.parent if self.path else None)
+        )
+        count = min(os.cpu_count() or 1, self.db.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED))
+        try:
+            shards = filler.fill_shards(unread, count, Path(directory), self.rows, self.prices, advance)
+        except SubprocessError:  # no room for their files, or a process was killed: it goes on alone
+            for store, ref in unread:
+                self.add(store, ref)
+            return
+        for shard in shards:
+            self.absorb(shard)
 
-    def absorb(self, shard: Path) -> None:
+    def absorb(self, file: Path) -> None:
         """Take over what a process read into a shard; its index stays an index of its own."""
+        shard = file.stem
+        self.db.execute("attach ? as ?", (str(file), shard))
+        self.afterwards.callback(self.db.execute, f"detach {shard}")  # SQLite refuses that in a transaction
         (refs,) = self.db.execute("select coalesce(max(no), 0) from ref").fetchone()
         (sessions,) = self.db.execute("select coalesce(max(no), 0) from session").fetchone()
         (indexes,) = self.db.execute(
-            "select count(*) from sqlite_master where sql like 'create virtual table words%'"
+            "select count(*) from main.sqlite_master where sql like 'create virtual table words%'"
         ).fetchone()
-        other = sqlite3.connect(uri(str(shard), "mode=ro"), uri=True)
-        try:
-            self.copy(other, "ref", lambda row: (row[0] + refs, *row[1:]))
-            self.copy(other, "session", lambda row: (row[0] + sessions, row[1] + refs, *row[2:]))
-            self.copy(other, "charge", lambda row: (row[0] + sessions, *row[1:]))
-            (self.rows,) = other.execute("select value from meta").fetchone()
-            self.added += other.execute("select coalesce(sum(message_count + 1), 0) from session").fetchone()[0]
-            if not self.searchable:
-                return
-            name = f"words_{indexes}"
-            self.db.execute(cachefile.WORDS.format(name=name))
+        self.copy(shard, "ref", no=refs)
+        self.copy(shard, "session", no=sessions, ref=refs)
+        self.copy(shard, "charge", session=sessions)
+        (self.rows,) = self.db.execute(f"select value from {shard}.meta").fetchone()
+        added = self.db.execute(f"select coalesce(sum(message_count + 1), 0) from {shard}.session")
+        self.added += added.fetchone()[0]
+        if self.searchable:
+            words = f"words_{indexes}"
+            self.db.execute(cachefile.WORDS.format(name=words))
             for shadow in SHADOWS:
-                self.db.execute(f"delete from {name}_{shadow}")
-                self.copy(other, f"words_{shadow}", lambda row: row, into=f"{name}_{shadow}")
-        finally:
-            other.close()
+                self.db.execute(f"delete from {words}_{shadow}")
+                self.db.execute(f"insert into {words}_{shadow} select * from {shard}.words_{shadow}")
 
-    def copy(
-        self,
-        other: sqlite3.Connection,
-        table: str,
-        change: Callable[[tuple[Any, ...]], tuple[Any, ...]],
-        into: str | None = None,
-    ) -> None:
-        # Row by row and not by `attach`, which a transaction that is under way does not allow.
-        rows = other.execute(f"select * from {table}")
-        self.db.executemany(f"insert into {into or table} values ({tables.marks(rows.description)})", map(change, rows))
+    def copy(self, shard: str, table: str, **further: int) -> None:
+        """Copy a table of a shard, the numbers in some columns moved on."""
+        names = [name for (name,) in self.db.execute("select name from pragma_table_info(?)", (table,))]
+        values = ", ".join(f"{name} + {further[name]}" if name in further else name for name in names)
+        self.db.execute(f"insert into {table} select {values} from {shard}.{table}")
 
     def forget(self, ref: int) -> None:
         """Drop a ref and its sessions; their index rows are dead, since their session number is never used again."""

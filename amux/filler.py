@@ -6,7 +6,6 @@ main module.
 """
 
 import gc
-import os
 import selectors
 import sqlite3
 import subprocess
@@ -40,16 +39,16 @@ def shares(unread: Sequence[Unread], count: int) -> list[list[Unread]]:
 
 
 def fill_shards(
-    unread: Sequence[Unread], directory: Path, rows: int, prices: Prices, read: Callable[[int], None]
+    unread: Sequence[Unread], count: int, directory: Path, rows: int, prices: Prices, read: Callable[[int], None]
 ) -> list[Path]:
-    """Read refs into shards below a directory; `read` is told the size of each ref as it is done.
+    """Read refs into so many shards below a directory; `read` is told the size of each ref as it is done.
 
     Raises subprocess.CalledProcessError when a process died: the caller then reads by itself.
     """
     shards: list[Path] = []
     running: list[subprocess.Popen[bytes]] = []
-    for number, share in enumerate(shares(unread, os.cpu_count() or 1)):
-        shard = directory / f"shard-{number}.db"
+    for number, share in enumerate(shares(unread, count)):
+        shard = directory / f"shard_{number}.db"
         host = share[0].store.reader.host
         job = {
             "home": str(host.home),

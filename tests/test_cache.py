@@ -160,7 +160,8 @@ def test_an_index_that_is_mostly_dead_is_built_anew(corpus, tmp_path, monkeypatc
     assert rows[-1] <= max(rows[:6])
 
 
-def test_many_bytes_are_read_by_several_processes_to_the_same_answer(corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize("cores", [1, 3, 64])
+def test_many_bytes_are_read_by_several_processes_to_the_same_answer(corpus, tmp_path, monkeypatch, cores):
     for path in corpus.scenarios():
         if path.parent.name in ("claude", "codex", "opencode") and path.name in (
             "fork",
@@ -173,6 +174,7 @@ def test_many_bytes_are_read_by_several_processes_to_the_same_answer(corpus, tmp
     (tmp_path / ".claude" / "__store.db").write_bytes(b"no database")
     alone = answers(Host.current(tmp_path), cache=False)
     monkeypatch.setattr("amux.catalog.WORTHWHILE", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
 
     assert answers(Host.current(tmp_path), cache=True) == alone
     assert answers(Host.current(tmp_path), cache=True) == alone
