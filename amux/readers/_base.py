@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from amux.errors import UnreadableSession
 from amux.model import Charge, Json, Message, Session, SessionSummary
+from amux.readers._json import LATEST
 from amux.search import Words
 
 MARGIN = 100
@@ -147,6 +148,14 @@ class Reader:
         """
         raise NotImplementedError
 
+    def message_at(self, ref: SessionRef, offset: int) -> Message | None:
+        """The message whose first record begins at an offset of the ref's file, from there on alone.
+
+        What other records tell of it may be missing, but for its role, its texts and what tools were called with. None
+        where that takes the whole session. Raises UnreadableSession.
+        """
+        return None
+
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         """The agent's own records of a session, whole trees included."""
         raise NotImplementedError
@@ -226,9 +235,9 @@ def entries(directory: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
 
 
 def modified(path: str) -> datetime:
-    """When a file was last written: for sessions in which no record has a time."""
+    """When a file was last written, within what a time can be: for sessions in which no record has one."""
     try:
-        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+        return datetime.fromtimestamp(min(max(os.stat(path).st_mtime, 0), LATEST.timestamp()), UTC)
     except (OSError, OverflowError, ValueError):
         return datetime.fromtimestamp(0, UTC)
 

@@ -13,6 +13,11 @@ from amux.errors import UnreadableSession
 
 MAX_COUNT = 2**53
 """Counts above what a JSON number can hold exactly are no counts."""
+MAX_USD = 1_000_000
+"""No call, and no session that keeps only its total, costs more."""
+EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+"""Times outside are none: a zero that was formatted, a counter taken for a clock, the last year there is."""
 
 BUFFER = 128 * 1024
 """Lines are long: with Python's own 8 kB, reading them takes three times as long."""
@@ -54,10 +59,10 @@ OFFSET = "\0offset"
 """The key under which a record of placed() says where its line begins: no agent's own key holds a NUL."""
 
 
-def placed(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[Record]:
+def placed(path: str, passed_over: tuple[bytes, ...] = (), start: int = 0) -> Iterator[Record]:
     """As records(), each record knowing where its line begins; lines that begin so are not even decoded."""
-    for start, record in located(path, passed_over):
-        record[OFFSET] = start
+    for offset, record in located(path, passed_over, start):
+        record[OFFSET] = offset
         yield record
 
 
@@ -70,11 +75,12 @@ def records(path: str) -> Iterator[Record]:
         yield record
 
 
-def located(path: str, passed_over: tuple[bytes, ...] = ()) -> Iterator[tuple[int, Record]]:
-    """As records(), each with the byte offset of its line."""
-    offset = 0
+def located(path: str, passed_over: tuple[bytes, ...] = (), start: int = 0) -> Iterator[tuple[int, Record]]:
+    """As records(), each with the byte offset of its line, from the line on that begins at an offset."""
+    offset = start
     try:
         with regular(path) as lines:
+            lines.seek(start)
             for line in lines:
                 record = None if line.startswith(passed_over) else decoded(line)
                 if isinstance(record, dict):
@@ -141,7 +147,7 @@ def int_at(value: Any, *path: str | int) -> int | None:
 def usd_at(value: Any, *path: str | int) -> Decimal | None:
     """The amount of money there, exactly as it was written; None for what cannot be one."""
     found = at(value, *path)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1e9:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= MAX_USD:
         return None
     return Decimal(repr(found))
 
@@ -152,16 +158,18 @@ def time_at(value: Any, *path: str | int) -> datetime | None:
 
 
 def when(found: Any) -> datetime | None:
-    """A time as agents write it; a number above 10^11 counts milliseconds."""
+    """A time as agents write it; a number above 10^11 counts milliseconds. None for one no agent ran at."""
     try:
         if isinstance(found, str):
             parsed = datetime.fromisoformat(found)
-            return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        if isinstance(found, int | float) and not isinstance(found, bool) and found > 0:
-            return datetime.fromtimestamp(found / 1000 if found > 1e11 else found, UTC)
+            time = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        elif isinstance(found, int | float) and not isinstance(found, bool):
+            time = datetime.fromtimestamp(found / 1000 if found > 1e11 else found, UTC)
+        else:
+            return None
     except (ValueError, OverflowError, OSError):
-        pass
-    return None
+        return None
+    return time if EARLIEST <= time <= LATEST else None
 
 
 def list_at(value: Any, *path: str | int) -> list[Any]:

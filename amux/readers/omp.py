@@ -32,6 +32,8 @@ from amux.readers.pi import STAMPED, SUFFIX, PiReader, header_of, id_of, lies_be
 
 PROFILE = re.compile(r"[/\\]profiles[/\\]([a-z0-9][a-z0-9._-]*)[/\\](?:agent[/\\])?sessions[/\\]")
 LOG = re.compile(r"\d+\..*\.log")
+REPORT = ".md"
+ADVISOR = "__advisor"
 LOG_LIMIT = 16 * 2**20
 """How much of a tool's output is worth reading back."""
 POINTER_LIMIT = 4096
@@ -155,17 +157,18 @@ class OmpReader(PiReader):
         return found, watched
 
     def transcripts_of(self, task: Record, said: "OmpConversation") -> list[str]:
-        """Where the transcripts of a task's sub-agents can lie: beside the session's file, or its parent's in a fork."""
-        places: list[str] = []
-        for one in list_at(task, "results"):
-            name = text_at(one, "id") or ""
-            if not name or re.search(r"[/\\\0]", name):
-                continue
-            places += [os.path.join(folder, name + SUFFIX) for folder in said.folders]
-            *above, folder, _ = re.split(r"[/\\]", "//" + (text_at(one, "outputPath") or ""))
-            for session in self.places_of(f"{above[-1]}/{folder}{SUFFIX}", said.path) if folder.strip(".") else ():
-                places.append(os.path.join(artifacts(session), name + SUFFIX))
-        return places
+        """Where the transcripts of a task's sub-agents can lie; any of the session may be that of a task that names none."""
+        named = [place for one in list_at(task, "results") for place in self.named_transcripts(one, said)]
+        return named or transcripts(artifacts(said.path))
+
+    def named_transcripts(self, result: Record, said: "OmpConversation") -> Iterator[str]:
+        """Beside the session's file, or its parent's in a fork, under the sub-agent's id or the name of its report."""
+        *above, folder, report = re.split(r"[/\\]", "//" + (text_at(result, "outputPath") or ""))
+        sessions = self.places_of(f"{above[-1]}/{folder}{SUFFIX}", said.path) if folder.strip(".") else []
+        for name in (text_at(result, "id") or "", report.removesuffix(REPORT)):
+            if name and not re.search(r"[/\\\0]", name):
+                for place in (*said.folders, *map(artifacts, sessions)):
+                    yield os.path.join(place, name + SUFFIX)
 
     # Commands
 
@@ -249,8 +252,10 @@ def main_id(main: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 def main_ref(path: str) -> Iterator[SessionRef]:
+    """A session's own ref: which transcripts there are decides whether what a task tells of them counts."""
     if ref := whole_file(path):
-        yield ref._replace(fingerprint=ref.fingerprint + log_stamps(artifacts(path)))
+        beside = "".join(f"|{transcript}" for transcript in transcripts(artifacts(path)))
+        yield ref._replace(fingerprint=ref.fingerprint + log_stamps(artifacts(path)) + beside)
 
 
 def nested_refs(directory: str, main: str, logs: str) -> Iterator[SessionRef]:
@@ -259,6 +264,12 @@ def nested_refs(directory: str, main: str, logs: str) -> Iterator[SessionRef]:
             yield from nested_refs(entry.path, main, logs)
         elif entry.name.endswith(SUFFIX) and (ref := whole_file(entry.path)):
             yield ref._replace(fingerprint=ref.fingerprint + logs, files=(main,))
+
+
+def transcripts(directory: str) -> list[str]:
+    """The transcripts of sub-agents in a directory."""
+    found = (entry for entry in entries(directory) if not entry.name.startswith(ADVISOR))
+    return [entry.path for entry in found if entry.name.endswith(SUFFIX)]
 
 
 def told_apart(alike: Sequence[SessionRef]) -> Iterator[SessionRef]:

@@ -9,6 +9,7 @@ import pytest
 from amux.cost import Report
 from amux.manager import SessionManager
 from amux.query import Query
+from amux.readers import open_reader
 from amux.readers._base import Host
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -154,36 +155,37 @@ def test_a_spilled_output_never_leads_out_of_the_store(tmp_path, project):
     assert not any("secret" in message.content for message in read(tmp_path).messages)
 
 
-def test_the_one_file_of_0_2_96(tmp_path):
-    """A continued conversation has a new id whose first row points into the old one."""
-    (tmp_path / ".claude").mkdir()
+def keep(tmp_path, *rows: tuple, summaries: str = "") -> None:
+    """`__store.db` with rows of uuid, parent, session and whether it is a side chain's; uuids of answers begin with a."""
+    (tmp_path / ".claude").mkdir(exist_ok=True)
     db = sqlite3.connect(tmp_path / ".claude" / "__store.db")
-    db.executescript("""
-        create table base_messages (uuid, parent_uuid, session_id, timestamp, message_type, cwd, user_type, version, isSidechain);
-        create table user_messages (uuid, message, tool_use_result, timestamp);
-        create table assistant_messages (uuid, cost_usd, duration_ms, message, is_api_error_message, timestamp, model);
+    db.executescript(f"""
+        create table if not exists base_messages
+            (uuid, parent_uuid, session_id, timestamp, message_type, cwd, user_type, version, isSidechain);
+        create table if not exists user_messages (uuid, message, tool_use_result, timestamp);
+        create table if not exists assistant_messages
+            (uuid, cost_usd, duration_ms, message, is_api_error_message, timestamp, model);
+        {summaries}
     """)
-    rows = [
-        ("u1", None, "old", "user"),
-        ("a1", "u1", "old", "assistant"),
-        ("u2", "a1", "new", "user"),
-        ("a2", "u2", "new", "assistant"),
-    ]
-    for number, (uuid, parent, session, kind) in enumerate(rows):
+    for number, (uuid, parent, session, side) in enumerate(rows):
+        answer = uuid.startswith("a")
         db.execute(
-            "insert into base_messages values (?, ?, ?, ?, ?, '/work', 'x', '0.2.96', 0)",
-            (uuid, parent, session, 1740000000 + number, kind),
+            "insert into base_messages values (?, ?, ?, ?, ?, '/work', 'x', '0.2.96', ?)",
+            (uuid, parent, session, 1740000000 + number, "assistant" if answer else "user", side),
         )
-        if kind == "user":
-            db.execute(
-                "insert into user_messages values (?, ?, null, 0)",
-                (uuid, json.dumps({"role": "user", "content": uuid})),
-            )
-        else:
-            message = answered(uuid, "", f"m{number}", f"answer {uuid}")["message"]
+        if answer:
+            message = answered(uuid, "", f"m-{uuid}", f"answer {uuid}")["message"]
             db.execute("insert into assistant_messages values (?, 0.25, 1, ?, 0, 0, 'x')", (uuid, json.dumps(message)))
+        else:
+            message = {"role": "user", "content": uuid}
+            db.execute("insert into user_messages values (?, ?, null, 0)", (uuid, json.dumps(message)))
     db.commit()
     db.close()
+
+
+def test_the_one_file_of_0_2_96(tmp_path):
+    """A continued conversation has a new id whose first row points into the old one."""
+    keep(tmp_path, ("u1", None, "old", 0), ("a1", "u1", "old", 0), ("u2", "a1", "new", 0), ("a2", "u2", "new", 0))
     manager = SessionManager(Host.current(tmp_path), cache=False)
     new = manager.get("claude", "new")
 
@@ -196,6 +198,86 @@ def test_the_one_file_of_0_2_96(tmp_path):
         "claude:new": Decimal("0.25"),
     }
     assert manager.readers["claude"].resume_command(new, None) is None
+
+
+def test_side_chains_of_0_2_96_are_sub_agents(tmp_path):
+    asked_twice = [("s1-count", None, "main", 1), ("a-s1", "s1-count", "main", 1), ("s2-check", "a1", "main", 1)]
+    keep(tmp_path, ("u1", None, "main", 0), ("a1", "u1", "main", 0), *asked_twice, ("a-s2", "s2-check", "main", 1))
+    keep(tmp_path, ("a2", "a1", "main", 0))
+    manager = SessionManager(Host.current(tmp_path), cache=False)
+    found = {one.session_id: one for one in manager.list(Query(subagents=True))}
+
+    assert set(found) == {"main", "main-s1-count", "main-s2-check"}
+    assert said(manager.get("claude", "main-s1-count")) == [("user", "s1-count"), ("assistant", "answer a-s1")]
+    assert [text for _, text in said(manager.get("claude", "main"))] == ["u1", "answer a1", "answer a2"]
+    assert (found["main-s2-check"].kind, found["main-s2-check"].parent_id) == ("subagent", "main")
+    assert {id: len(manager.get("claude", id).charges) for id in found} == {
+        "main": 2,
+        "main-s1-count": 1,
+        "main-s2-check": 1,
+    }
+    assert manager.total_cost().call_count == 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "title"),
+    [
+        ("leaf_uuid, summary, updated_at", "('u1', 'Newer', 3), ('a1', 'Older', 2), ('s1', 'Aside', 9)", "Newer"),
+        ("leaf_uuid, summary", "('u1', 'Older'), ('a1', 'Newer'), ('u2', 'Foreign'), ('gone', 'Lost')", "Newer"),
+        ("leaf_uuid, summary, updated_at", "('a1', 7, 3), ('a1', '', 2), (null, 'Lost', 1)", "u1"),
+        ("leaf_uuid, text", "('a1', 'Unknown')", "u1"),
+    ],
+)
+def test_the_newest_summary_in_0_2_96_is_the_title(tmp_path, columns, values, title):
+    rows = [("u1", None, "one", 0), ("a1", "u1", "one", 0), ("s1", None, "one", 1), ("u2", "a1", "two", 0)]
+    summaries = f"create table conversation_summaries ({columns}); insert into conversation_summaries values {values};"
+    keep(tmp_path, *rows, summaries=summaries)
+
+    assert read(tmp_path, "one").title == title
+
+
+def test_a_session_of_0_2_96_is_read_again_when_its_summary_changes(tmp_path):
+    table = "create table conversation_summaries (leaf_uuid primary key, summary, updated_at);"
+    keep(tmp_path, ("u1", None, "one", 0), ("u2", None, "two", 0), summaries=table)
+    home = Host.current(tmp_path)
+    before = {ref.key: ref.fingerprint for ref in open_reader("claude", home).refs()}
+    keep(tmp_path, summaries="insert into conversation_summaries values ('u1', 'First', 1);")
+    first = {ref.key: ref.fingerprint for ref in open_reader("claude", home).refs()}
+    keep(tmp_path, summaries="update conversation_summaries set summary = 'Again', updated_at = 2;")
+    again = {ref.key: ref.fingerprint for ref in open_reader("claude", home).refs()}
+
+    assert len({before["one"], first["one"], again["one"]}) == 3
+    assert before["two"] == first["two"] == again["two"]
+
+
+@pytest.mark.parametrize("lost", ["base_messages", "assistant_messages"])
+def test_a_store_of_0_2_96_that_lacks_a_table_costs_nothing_but_itself(tmp_path, project, lost):
+    keep(tmp_path, ("u1", None, "one", 0), summaries="create table conversation_summaries (leaf_uuid, summary);")
+    with sqlite3.connect(tmp_path / ".claude" / "__store.db") as db:
+        db.execute(f"drop table {lost}")
+    db.close()
+    write(project / f"{SESSION}.jsonl", asked("u1", None, "one"))
+    manager = SessionManager(Host.current(tmp_path), cache=False)
+
+    assert [found.session_id for found in manager.list()] == [SESSION]
+    assert len(manager.skipped) == 1
+
+
+def test_damaged_summaries_in_0_2_96_cost_only_titles(tmp_path):
+    keep(tmp_path, ("u1", None, "one", 0), summaries="create table conversation_summaries (leaf_uuid, summary);")
+    keep(tmp_path, summaries="insert into conversation_summaries values ('u1', 'Summary');")
+    file = tmp_path / ".claude" / "__store.db"
+    with sqlite3.connect(file) as db:
+        root, size = db.execute(
+            "select rootpage, page_size from sqlite_master, pragma_page_size where name = 'conversation_summaries'"
+        ).fetchone()
+    db.close()
+    assert read(tmp_path, "one").title == "Summary"
+    with file.open("r+b") as pages:
+        pages.seek((root - 1) * size)
+        pages.write(b"x" * size)
+
+    assert read(tmp_path, "one").title == "u1"
 
 
 def test_lines_that_are_not_linked_are_read_in_their_order(tmp_path, project):
@@ -236,6 +318,20 @@ def test_history_before_a_summary_without_a_boundary_is_kept(tmp_path, project):
         ("system", "what was said"),
         ("user", "two"),
     ]
+
+
+@pytest.mark.parametrize("link", [{}, {"logicalParentUuid": None}, {"logicalParentUuid": "gone"}])
+def test_history_before_a_boundary_that_does_not_name_it_is_kept(tmp_path, project, link):
+    write(
+        project / f"{SESSION}.jsonl",
+        asked("u1", None, "one"),
+        answered("a1", "u1", "m1", "first"),
+        line("system", "b1", None, subtype="compact_boundary", **link),
+        asked("s1", "b1", "what was said", isCompactSummary=True),
+        asked("u2", "s1", "two"),
+    )
+
+    assert [text for _, text in said(read(tmp_path))] == ["one", "first", "what was said", "two"]
 
 
 @pytest.mark.parametrize("again", [1, 2])

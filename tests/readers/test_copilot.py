@@ -227,6 +227,23 @@ def test_compactions_count_beside_the_totals(tmp_path, clock):
     assert [m.content for m in session.messages if m.event == "compaction"] == ["Summary"]
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["by answers", "when chosen"])
+def test_a_compaction_that_names_no_model_used_that_of_the_conversation(tmp_path, clock, named):
+    used = {"inputTokens": 50, "outputTokens": 7}
+    chosen = {} if named else {"selectedModel": MODEL}
+    answer = clock.answered("Answer", 100, **({"model": MODEL} if named else {}))
+    done = [
+        clock.event("session.compaction_complete", {**told, "compactionTokensUsed": used})
+        for told in ({"summaryContent": "Summary"}, {"error": "Too long"})
+    ]
+    later = clock.event("session.model_change", {"newModel": "gpt-4.1"})
+    silent = clock.event("session.compaction_complete", {"compactionTokensUsed": used})
+    write(tmp_path, ONE, clock.start(ONE, **chosen), clock.said("Hello"), answer, *done, later, silent)
+    charges = read(tmp_path)[ONE].charges
+
+    assert [charge.model for charge in charges] == [MODEL, MODEL, MODEL, "gpt-4.1"]
+
+
 # Forks
 
 
@@ -350,6 +367,37 @@ def test_a_killed_session_has_the_calls_of_the_index(tmp_path, clock):
 
     assert spent(session) == (2, 40 + 50, 39)
     assert session.messages[session.charges[0].message].content == "One 0"
+
+
+@pytest.mark.parametrize("initiator", [None, ""])
+def test_a_compaction_whose_row_does_not_say_so_is_not_counted_again(tmp_path, clock, initiator):
+    """1.0.79: only its numbers tell the row. One row for each compaction: a call may have used just as much."""
+    used = {"inputTokens": 50, "outputTokens": 9, "cacheReadTokens": 20, "cacheWriteTokens": 0}
+    done = clock.event("session.compaction_complete", {"summaryContent": "Summary", "compactionTokensUsed": used})
+    first, second = clock.turn("One", None), clock.turn("Two", None)
+    write(tmp_path, ONE, clock.start(ONE), *first, done, *second)
+    rows(
+        tmp_path,
+        (ONE, None, 100, 30, 60, initiator, first[-1]["timestamp"]),
+        (ONE, None, 50, 9, 20, initiator, done["timestamp"]),
+        (ONE, None, 50, 9, 20, initiator, second[-1]["timestamp"]),
+    )
+
+    assert spent(read(tmp_path)[ONE]) == (3, 40 + 30 + 30, 30 + 9 + 9)
+
+
+def test_a_row_that_says_who_made_the_call_is_no_compactions(tmp_path, clock):
+    used = {"inputTokens": 50, "outputTokens": 9}
+    done = clock.event("session.compaction_complete", {"summaryContent": "Summary", "compactionTokensUsed": used})
+    turn = clock.turn("One", None)
+    write(tmp_path, ONE, clock.start(ONE), *turn, done)
+    rows(
+        tmp_path,
+        (ONE, None, 50, 9, 0, "user", turn[-1]["timestamp"]),
+        (ONE, None, 50, 9, 0, "compaction", done["timestamp"]),
+    )
+
+    assert spent(read(tmp_path)[ONE]) == (2, 100, 18)
 
 
 def test_each_process_is_counted_from_its_best_source(tmp_path, clock):

@@ -354,6 +354,18 @@ def test_messages_wrapped_in_other_bytes(home):
     assert said(home.session()) == ["Füge an", "Wrapped"]
 
 
+def test_without_a_root_wrapped_messages_count_too(home):
+    """But what a turn is made of is no message, even where it quotes one."""
+    store = home.store()
+    quoted = json.dumps(user("Quoted"))
+    store.blob(user("One"))
+    store.blob(delimited(4, json.dumps(assistant("Wrapped")).encode()) + b"\x08\x01")
+    store.turn(f"One {quoted}", (1, f"Said {quoted}"), (3, f"Thought {quoted}"))
+    store.meta(None)
+
+    assert said(home.session()) == ["One", "Wrapped"]
+
+
 def test_calls_as_openai_has_them(home):
     store = home.store()
     function = {"name": "Grep", "arguments": '{"pattern":"cart"}'}

@@ -10,6 +10,7 @@ from amux.readers import open_reader
 from amux.readers._base import Host
 
 SHOP = ".factory/sessions/-home-dev-shop"
+DAMAGED = ("gone", "", 7, ["x1"])
 REMINDER = {
     "type": "text",
     "text": "<system-reminder>\nUser system info\n% pwd\n/home/dev/old\n% ls\n</system-reminder>",
@@ -228,6 +229,45 @@ def test_an_abandoned_branch_is_left_out_but_was_a_call(write, sessions):
 
     assert texts(one, "user") == ["One", "Three"]
     assert one.charges[0].calls == 3
+
+
+@pytest.mark.parametrize("link", [{}, {"parentId": None}])
+def test_a_rewind_to_the_first_prompt_begins_anew(write, sessions, link):
+    again = turn(10, "Two", "b")
+    write("one", header("one"), *turn(0, "One"), {**again[0], **link}, again[1], settings=used(30, 3))
+    one = sessions()["one"]
+
+    assert texts(one) == ["Two", "Re: Two"]
+    assert one.charges[0].calls == 2
+
+
+def test_only_a_prompt_begins_anew(write, sessions):
+    """Context comes without a parent, lines of the first versions may, and damage knows no bounds."""
+    old = [said("x1", 0, "user", "Zero"), said("x2", 1, "assistant", "Re: Zero")]
+    context = said("context-1", 10, "user", [REMINDER], visibility="llm_only")
+    error = said("e", 20, "user", "No key", visibility="user_only")
+    damaged = [
+        {**said(f"d{number}", 30, "user", f"Damaged {number}"), "parentId": id} for number, id in enumerate(DAMAGED)
+    ]
+    write(
+        "one",
+        header("one"),
+        *old,
+        *turn(5, "One", "a", "x2"),
+        context,
+        *turn(15, "Two", "b", "context-1"),
+        error,
+        *damaged,
+    )
+    one = sessions()["one"]
+
+    assert texts(one, "user", "system") == [
+        "Zero",
+        "One",
+        "Two",
+        "No key",
+        *(f"Damaged {n}" for n in range(len(DAMAGED))),
+    ]
 
 
 def test_a_torn_line_does_not_cut_the_conversation(write, sessions):

@@ -236,6 +236,19 @@ def test_what_a_branch_typed_again_is_not_inherited(state, home):
     assert [message.inherited for message in read(home, "branch").messages] == [True, True, False, False]
 
 
+@pytest.mark.parametrize(("undone_before", "inherited"), [(True, [True, True, False, False]), (False, [True] * 4)])
+def test_what_the_parent_undid_is_inherited_if_the_branch_copied_it(state, home, undone_before, inherited):
+    """A copy has the time of the branch; the same words typed into it later are its own."""
+    state.session("parent", "Explain", "Explained", "Undone", "Answer")
+    state.db.execute("update messages set active = 0 where content in ('Undone', 'Answer')")
+    state.session("branch", parent_session_id="parent", config={"_branched_from": "parent"})
+    copied = {"timestamp": state.clock}
+    state.say("branch", "Explain", "Explained", **copied)
+    state.say("branch", "Undone", "Answer", **({} if undone_before else copied))
+
+    assert [message.inherited for message in read(home, "branch").messages] == inherited
+
+
 def test_a_branch_whose_parent_was_deleted_knows_whose_it_was(state, home):
     state.session("branch", config={"_branched_from": "gone"})
     state.say("branch", "Explain", "Explained", timestamp=state.clock)

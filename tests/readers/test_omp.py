@@ -123,6 +123,27 @@ def test_a_sub_agent_that_left_its_transcript_is_counted_there_alone(write, sess
     assert found["main"].cost.input_tokens == 137
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda details: details["results"][0].update(id="0-task"),
+        lambda details: details["results"][0].pop("id"),
+        lambda details: [details["results"][0].pop(name) for name in ("id", "outputPath")],
+        lambda details: details.pop("results"),
+    ],
+)
+def test_a_transcript_is_found_however_little_a_task_tells_of_it(write, sessions, change):
+    result = delegated(9, ("Scout", 30))
+    change(result["message"]["details"])
+    write(f"{MAIN}.jsonl", header("main"), *turn(1), result)
+    write(f"{MAIN}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
+
+    found = sessions()["main"]
+
+    assert [charge.usage.input_tokens for charge in found.charges] == [100]
+    assert found.cost.input_tokens == 130
+
+
 def test_a_fork_does_not_count_its_parents_sub_agents_again(write, sessions):
     write(f"{MAIN}.jsonl", header("main"), *turn(1), delegated(9, ("Scout", 30), ("Gone", 7)))
     write(f"{MAIN}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
@@ -149,6 +170,25 @@ def test_a_transcript_that_comes_later_takes_the_calls_over(write, tmp_path):
 
     assert len(SessionManager(host).get("omp", "main").charges) == 1
     assert main.cost.input_tokens == 130
+
+
+def test_transcripts_that_a_task_does_not_name_take_the_calls_over_and_give_them_back(write, tmp_path):
+    """The answer of a kept catalog equals that of a fresh one; an advisor's transcript is no sub-agent's."""
+    result = delegated(9, ("Scout", 30))
+    del result["message"]["details"]["results"]
+    write(f"{MAIN}.jsonl", header("main"), *turn(1), result)
+    write(f"{MAIN}/__advisor.jsonl", header("advisor", 3), *turn(4, "Advise", 5))
+    host = Host(tmp_path, {})
+
+    def charges():
+        SessionManager(host).list(Query(agents=("omp",)))
+        return len(SessionManager(host).get("omp", "main").charges)
+
+    assert charges() == 2
+    transcript = write(f"{MAIN}/Scout.jsonl", header("scout", 3), *turn(4, "Look", 30))
+    assert charges() == 1
+    transcript.unlink()
+    assert charges() == 2
 
 
 def test_sub_agents_of_sub_agents_and_advisors_belong_to_the_main_session(write, sessions):

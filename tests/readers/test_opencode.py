@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,7 @@ from amux.query import Query
 from amux.readers import opencode
 from amux.readers._base import Host
 from amux.readers._sqlite import reading
-from amux.readers.opencode import READER
+from amux.readers.opencode import READER, files
 
 START = 1_790_000_000_000
 SCHEMA = """
@@ -105,8 +106,16 @@ class Store:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(value))
 
-    def files(self, id: str, at: int = 0, *, where: str = "storage", prompt: str = "Typed") -> None:
-        """A session of one turn as JSON files: in `storage` of 1.1, or in a project of 0.5."""
+    def files(
+        self,
+        id: str,
+        at: int = 0,
+        *,
+        where: str = "storage",
+        prompt: str = "Typed",
+        said: Sequence[tuple[dict[str, Any], str]] = (),
+    ) -> None:
+        """A session, of one turn unless told, as JSON files: in `storage` of 1.1, or in a project of 0.5."""
         old = where != "storage"
         info = {
             "id": id,
@@ -115,10 +124,11 @@ class Store:
             "time": {"created": START + at, "updated": START + at},
         }
         self.write(f"{where}/session/info/{id}.json" if old else f"{where}/session/p/{id}.json", info)
-        for number, (record, said) in enumerate([(user(at), prompt), (assistant(at + 1), f"Answer to {prompt}")]):
+        turn = [(user(at), prompt), (assistant(at + 1), f"Answer to {prompt}")]
+        for number, (record, content) in enumerate(said or turn):
             message = f"msg_{id}_{number}"
             self.write(f"{where}/{'session/' if old else ''}message/{id}/{message}.json", record)
-            self.write(f"{where}/{f'session/part/{id}' if old else 'part'}/{message}/prt_0.json", text(said))
+            self.write(f"{where}/{f'session/part/{id}' if old else 'part'}/{message}/prt_0.json", text(content))
 
     def manager(self, **env: str) -> SessionManager:
         return SessionManager(Host(self.home, env), cache=False)
@@ -516,6 +526,19 @@ def test_a_session_that_both_generations_wrote_in_turns_is_whole(store):
     assert len(found.charges) == 3
 
 
+def test_a_prompt_queued_while_an_answer_ran_stands_after_it(store):
+    """The preview of version 2 keeps its content under a row of version 1; `seq` is its order, not the time."""
+    with closing(store.database()) as db:
+        db.executescript(SECOND)
+    store.session("ses_1")
+    store.projected("ses_1", "user", 2, at(1, text="First"))
+    store.projected("ses_1", "assistant", 5, at(20, model=MODEL, content=[text("One")], tokens=tokens(10, 4)))
+    store.projected("ses_1", "user", 9, at(10, text="Queued"))
+    store.projected("ses_1", "assistant", 10, at(30, model=MODEL, content=[text("Two")], tokens=tokens(10, 4)))
+
+    assert [content for _, content in spoken(store.read()["ses_1"])] == ["First", "One", "Queued", "Two"]
+
+
 # Forks
 
 
@@ -557,6 +580,40 @@ def test_a_fork_without_a_paid_call_is_linked_too(store):
     store.fork("ses_2", "ses_3", 100)
 
     assert listed(store.manager())["ses_3"].forked_from == "ses_2"
+
+
+def test_a_fork_in_files_without_a_paid_call_is_linked_too(store):
+    refused = assistant(52, error={"name": "APIError", "data": {"message": "refused"}}, **NOTHING)
+    copied = [(user(51), "Refused"), (refused, "")]
+    store.files("ses_0", 0)
+    store.files("ses_1", 50, said=copied)
+    store.files("ses_2", 100, said=copied)
+    store.files("ses_3", 200, said=[*copied, (user(201), "Once more"), (assistant(202), "Answered")])
+    store.write("storage/session/p/ses_torn.json", [])
+
+    found = listed(store.manager())
+
+    assert {id: one.forked_from for id, one in found.items()} == {
+        "ses_0": None,
+        "ses_1": None,
+        "ses_2": "ses_1",
+        "ses_3": "ses_1",
+    }
+
+
+def test_a_fork_in_files_with_a_paid_call_needs_no_look_at_others(store, monkeypatch):
+    store.files("ses_1")
+    store.files("ses_2", 100, said=[(user(0), "Typed"), (assistant(1), "Answer to Typed"), (user(101), "More")])
+    opened: list[str] = []
+    document = files.document
+    monkeypatch.setattr(files, "document", lambda path: [document(path), opened.append(path)][0])
+
+    with READER("opencode", Host(store.home, {})) as reader:
+        (ref,) = (ref for ref in reader.refs() if ref.key == "ses_2")
+        assert reader.read(ref)
+
+    assert [path for path in opened if "ses_1" in path] == []
+    assert listed(store.manager())["ses_2"].forked_from == "ses_1"
 
 
 def test_forks_of_a_session_that_is_gone_count_each_call_once(store):

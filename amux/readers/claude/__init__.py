@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 from amux.errors import UnreadableSession
-from amux.model import Json, Session, SessionSummary
+from amux.model import Json, Message, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef, broken_ref, entries, file_ref
 from amux.readers._json import document, list_at, records
 
@@ -53,7 +53,7 @@ class ClaudeReader(Reader):
                     yield from project_refs(project.path)
             if os.path.isfile(root / STORE):
                 try:
-                    yield from old_store().refs(self.opened, str(root / STORE))
+                    yield from old_store().refs(str(root / STORE))
                 except UnreadableSession as error:
                     yield broken_ref(error)
 
@@ -61,12 +61,17 @@ class ClaudeReader(Reader):
         from amux.readers.claude import transcript  # noqa: PLC0415 - a list of unchanged sessions does without
 
         if ref.path.endswith(STORE):
-            return [old_store().read(self.agent, self.opened, ref)]
+            return list(old_store().read(self.agent, ref))
         return transcript.sessions(self.agent, ref)
+
+    def message_at(self, ref: SessionRef, offset: int) -> Message | None:
+        from amux.readers.claude import transcript  # noqa: PLC0415
+
+        return transcript.message_at(ref.path, offset)
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         if ref.path.endswith(STORE):
-            return old_store().raw(self.opened, ref)
+            return old_store().raw(ref)
         return list(records(ref.path))
 
     def ids_in(self, path: Path) -> list[str]:

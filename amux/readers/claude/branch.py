@@ -27,7 +27,8 @@ def parents_of(chain: dict[str, Record]) -> dict[str, str | None]:
     previous = None
     for uuid, record in chain.items():
         parent = text_at(record, "parentUuid") or text_at(record, "logicalParentUuid")
-        rooted = parent is None and record.get("parentUuid", "") is None and not record.get("isCompactSummary")
+        compaction = record.get("isCompactSummary") or record.get("subtype") == "compact_boundary"
+        rooted = parent is None and record.get("parentUuid", "") is None and not compaction
         parents[uuid] = parent if rooted or parent in parents else previous
         previous = uuid
     return parents

@@ -7,24 +7,26 @@ boundary that names what came before as `logicalParentUuid`.
 """
 
 import os
-from collections.abc import Iterator, Reversible
+from collections.abc import Iterable, Iterator, Reversible
 from dataclasses import dataclass, field
 from typing import Any
 
-from amux.model import Session
+from amux.model import Message, Session
 from amux.readers import _base
 from amux.readers._base import SessionRef, stamp
 from amux.readers._json import OFFSET, Record, document, placed, text_at, time_at, when
 from amux.readers.claude.branch import active
 from amux.readers.claude.charges import charges
 from amux.readers.claude.conversation import Spilled, conversation
-from amux.readers.claude.lines import maker
+from amux.readers.claude.lines import kind_of, maker
 
 STATE = frozenset({"custom-title", "ai-title", "summary", "tag", "permission-mode"})
 COPIES = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Lines that repeat what was sent to the model: no place in the conversation."""
 PASSED_OVER = (b'{"type":"api-request', b'{"type":"file-history-')
 """How the largest lines begin that say nothing here: they are not even decoded."""
+SILENCE = 64
+"""How many lines may stand between two of one answer: results of parallel calls and what hooks and sub-agents write."""
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ def sessions(agent: str, ref: SessionRef) -> list[Session]:
         log = read_log(ref.path, None)
         return [subagent_session(agent, ref, log)] if log.chain else []
     log = read_log(ref.path, ref.key)
-    found = [main_session(agent, ref, log), *inline_subagents(agent, ref, log)]
+    found = [main_session(agent, ref, log), *inline_subagents(agent, ref, log.side)]
     return [one for one in found if one.messages or one.charges]
 
 
@@ -163,11 +165,11 @@ def subagent_session(agent: str, ref: SessionRef, log: Log) -> Session:
     )
 
 
-def inline_subagents(agent: str, ref: SessionRef, log: Log) -> Iterator[Session]:
+def inline_subagents(agent: str, ref: SessionRef, side: dict[str, Record]) -> Iterator[Session]:
     """Up to 2.0.0 a sub-agent's lines stand among its parent's and have no id: one is made of both."""
     chains: dict[str, dict[str, Record]] = {}
     roots: dict[str, str] = {}
-    for uuid, record in log.side.items():
+    for uuid, record in side.items():
         root = roots[uuid] = roots.get(text_at(record, "parentUuid") or "", uuid)
         chains.setdefault(root, {})[uuid] = record
     for root, chain in chains.items():
@@ -201,3 +203,44 @@ def surroundings(lines: Reversible[Record]) -> dict[str, Any]:
 
 def last_of(lines: Reversible[Record], name: str) -> str | None:
     return next((text for record in reversed(lines) if (text := text_at(record, name))), None)
+
+
+# One message
+
+
+def message_at(path: str, offset: int) -> Message | None:
+    """The message that begins at an offset; None where none does, or more than one: results of tools can share a line."""
+    messages, _ = conversation(lines_of_message(path, offset), Spilled(path))
+    found = [message for message in messages if message.offset == offset]
+    return found[0] if len(found) == 1 else None
+
+
+def lines_of_message(path: str, offset: int) -> list[Record]:
+    """The line at an offset and, if it begins an answer, the others of that answer; of a line written twice the last."""
+    following = placed(path, PASSED_OVER, offset)
+    first = next(following, None)
+    if first is None or first[OFFSET] != offset:
+        return []
+    own = [first, *rest_of_answer(first, following)]
+    return list({text_at(line, "uuid") or line[OFFSET]: line for line in own}.values())
+
+
+def rest_of_answer(first: Record, following: Iterable[Record]) -> Iterator[Record]:
+    """The other lines of an answer: it is over where the model goes on from it, or when none has come for long."""
+    id = answer_id(first)
+    descended = {text_at(first, "uuid") or ""}
+    silent = 0
+    for record in following if id else ():
+        goes_on = text_at(record, "parentUuid") in descended
+        if answer_id(record) == id and record.get("isSidechain") == first.get("isSidechain"):
+            silent, goes_on = 0, True
+            yield record
+        elif silent == SILENCE or (goes_on and kind_of(record) == "assistant"):
+            return
+        silent += 1
+        if goes_on:
+            descended.add(text_at(record, "uuid") or "")
+
+
+def answer_id(record: Record) -> str | None:
+    return text_at(record, "message", "id") if kind_of(record) == "assistant" else None

@@ -14,7 +14,7 @@ Older documents tell of `sessions/<id>.jsonl` with a message a line; no version 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from amux.model import Json, Session, SessionSummary
+from amux.model import Json, Message, Session, SessionSummary
 from amux.readers._base import Host, Reader, SessionRef
 from amux.readers.codex import store
 from amux.readers.codex.index import UNKNOWN, Known, known_threads
@@ -47,6 +47,11 @@ class CodexReader(Reader):
         if self.known is None:
             self.known = known_threads(self.host, self.root)
         return sessions(self.agent, ref, self.own(ref), self.known.get(ref.key, UNKNOWN), self.rollout)
+
+    def message_at(self, ref: SessionRef, offset: int) -> Message | None:
+        from amux.readers.codex.conversation import message_at  # noqa: PLC0415
+
+        return message_at(ref.path, offset)
 
     def own(self, ref: SessionRef) -> list[Rollout]:
         paths = (*ref.files, ref.path)

@@ -9,6 +9,7 @@ that those of parallel calls lie between them.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, islice
 
 from amux.model import Json, Message, Role, ToolCall, ToolResult
 from amux.readers._json import Record, decoded, int_at, text_at, when
@@ -18,6 +19,8 @@ from amux.readers.codex.rollout import Line
 TURN_EVENTS = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "token_count"})
 SYSTEM_ROLES = frozenset({"system", "developer"})
 TOOL_ROLES = frozenset({"tool", "function"})
+NEAR = 4
+"""How many lines from a prompt on may hold its twin: it stands right after it, but from 0.36 to 0.42 before it."""
 
 
 @dataclass(slots=True)
@@ -154,6 +157,12 @@ class Conversation:
                 self.compact(line)
             case "token_usage_record" | rollout.BREAK:
                 self.open = None
+
+    def first_is_whole(self) -> bool:
+        """Whether no line to come can change what was said first: a compaction makes the last answer its summary."""
+        if not self.spoken or not isinstance(first := self.spoken[0], Answer):
+            return True
+        return len(self.spoken) > 1 and self.open is not first
 
     def time(self, line: Line) -> datetime | None:
         """When a line was written; None for a copy, whose times are those of the copying."""
@@ -304,3 +313,24 @@ def given(payload: Record) -> Json:
         found = decoded(arguments)
         return arguments if found is None else found
     return next((payload[name] for name in ("arguments", "input", "action", "query") if name in payload), None)
+
+
+# One message
+
+
+def message_at(path: str, offset: int) -> Message | None:
+    """The message that begins at an offset; None where none does, or where lines before it have a say in what it is."""
+    following = rollout.lines_from(path, offset)
+    near = list(islice(following, NEAR))
+    if not near or near[0].offset != offset:
+        return None
+    conversation = Conversation(near)
+    if text_at(near[0].payload, "role") == "user" and not texts.unmistakable(near[0].payload, conversation.twins):
+        return None
+    conversation.here = True
+    for line in chain(near, following):
+        conversation.add(line)
+        if conversation.first_is_whole():
+            break
+    found, _ = conversation.messages()
+    return found[0] if found and found[0].offset == offset else None

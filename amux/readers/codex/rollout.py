@@ -46,6 +46,11 @@ def lines(path: str) -> list[Line]:
     return [line for offset, record in found if (line := line_of(record, offset))]
 
 
+def lines_from(path: str, offset: int) -> Iterator[Line]:
+    """The lines of a plain file from a place in it on. Raises UnreadableSession."""
+    return (line for place, record in located(path, start=offset) if (line := line_of(record, place)))
+
+
 def raw(path: str) -> Any:
     """The records of a file as they are; a file that is one document, as that document."""
     if path.endswith(".json"):

@@ -23,7 +23,7 @@ def sessions(agent: str, ref: SessionRef, own: Sequence[Rollout], known: Known, 
     """The session of a thread; none when nothing was said. Raises UnreadableSession when no file of it can be read."""
     parts = sorted(readable(own), key=lambda part: (part.created or FIRST, part.rollout.id))
     active = next((part for part in parts if part.rollout.name == known.active), parts[-1])
-    thread = Thread(parts, find)
+    thread = Thread(parts, ref.path, find)
     told = thread.told(active)
     messages, places = told.conversation.messages()
     calls = {call.key: call for call in told.calls}

@@ -125,6 +125,17 @@ def is_typed(text: str, twins: dict[str, str]) -> bool:
     return not start.startswith(INJECTED) and not (twins and start.startswith(UNTWINNED))
 
 
+def unmistakable(payload: Record, twins: dict[str, str]) -> bool:
+    """Whether a user message reads the same whatever twins there are besides these.
+
+    It does where its own is among them, and where all of it is one text that does not begin as the program's do.
+    """
+    texts = [text for text, _ in spoken_parts(payload)]
+    if squeezed("".join(texts)) in twins:
+        return True
+    return len(texts) < 2 and not any(text.lstrip().startswith((*INJECTED, *UNTWINNED)) for text in texts)
+
+
 def event_of(text: str) -> tuple[str, str] | None:
     """The event an injected text tells of, and the text without its markup."""
     kind = next((event for start, event in EVENTS.items() if text.startswith(start)), None)

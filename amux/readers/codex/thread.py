@@ -115,10 +115,11 @@ class Told:
 
 
 class Thread:
-    """The rollouts of one thread; `find` gives those of others by their id."""
+    """The rollouts of one thread; `find` gives those of others by their id, `path` is the file of its ref."""
 
-    def __init__(self, own: Sequence[Part], find: Find) -> None:
+    def __init__(self, own: Sequence[Part], path: str, find: Find) -> None:
         self.own = {part.rollout.id: part for part in own}
+        self.path = path
         self.find = find
 
     def history(self, end: Part) -> tuple[list[Part], str | None]:
@@ -155,7 +156,7 @@ class Thread:
         if missing:
             conversation.note_missing(missing)
         for part in parts:
-            conversation.here = part is end and part.rollout.path.endswith(".jsonl")
+            conversation.here = part is end and part.rollout.path == self.path and self.path.endswith(".jsonl")
             follow(part, conversation, meter, foreign=part.rollout.thread != end.rollout.thread)
         return Told(parts, conversation, meter.calls, missing)
 

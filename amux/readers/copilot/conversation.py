@@ -20,6 +20,7 @@ from amux.readers.copilot.events import Event
 TAG = re.compile(r"</?[a-z][a-z_-]*>")
 CHOSEN = {"session.start": "selectedModel", "session.resume": "selectedModel", "session.model_change": "newModel"}
 """Which field of an event names the model that is used from then on."""
+COMPACTED = "session.compaction_complete"
 NOTES = {
     "session.info": "info",
     "session.warning": "warning",
@@ -27,7 +28,7 @@ NOTES = {
     "subagent.failed": "error",
     "system.notification": "notification",
     "session.handoff": "handoff",
-    "session.compaction_complete": "compaction",
+    COMPACTED: "compaction",
     "abort": "interrupt",
 }
 """What the program tells of, and the event it is."""
@@ -74,7 +75,7 @@ class Answer:
 class Conversation:
     subagent: bool = False
     model: str | None = None
-    """The model chosen at this point, for versions whose answers do not name theirs."""
+    """The model chosen or heard last, for answers and compactions that do not name theirs."""
     spoken: list[Message | Answer] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     """Where the answer of a call, or the message of an event, stands."""
@@ -108,11 +109,12 @@ class Conversation:
 
     def answered(self, event: Event) -> None:
         data = event.data
+        self.model = text_at(data, "model") or self.model
         api_call = text_at(data, "apiCallId")
         part = (api_call, data.get("interactionId"), data.get("turnId")) if api_call else None
         last = next((one for one in reversed(self.spoken) if isinstance(one, Answer)), None)
         if part is None or last is None or last.part != part:
-            last = Answer(part, event.time, text_at(data, "model") or self.model)
+            last = Answer(part, event.time, self.model)
             self.spoken.append(last)
             self.places[api_call or event.id] = len(self.spoken) - 1
         self.places[event.id] = self.places[api_call or event.id]
@@ -160,7 +162,8 @@ class Conversation:
         text, kind = note(event)
         if text and kind:
             self.places[event.id] = len(self.spoken)
-            self.spoken.append(Message("system", text, event.time, is_error=kind == "error", event=kind))
+            model = self.model if event.kind == COMPACTED else None
+            self.spoken.append(Message("system", text, event.time, model=model, is_error=kind == "error", event=kind))
 
 
 def places_by_time(conversation: Conversation, times: Sequence[datetime]) -> list[int | None]:

@@ -216,5 +216,5 @@ def placed(conversation: Conversation, spent: Sequence[Spent]) -> Iterator[Charg
     for one in spent:
         timed = one.timed and one.charge.at
         place = next(by_time) if timed else conversation.places.get(one.answer or "")
-        model = one.charge.model or (conversation.spoken[place].model if place is not None else None)
+        model = one.charge.model or (conversation.spoken[place].model if place is not None else conversation.model)
         yield replace(one.charge, message=place, model=model)

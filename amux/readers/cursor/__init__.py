@@ -25,7 +25,7 @@ from pathlib import Path, PurePath
 from typing import Protocol, TypeVar, cast
 
 from amux.errors import UnreadableSession
-from amux.model import Json, Session, SessionSummary
+from amux.model import Json, Message, Session, SessionSummary
 from amux.readers import _base
 from amux.readers._base import Host, Reader, SessionRef, broken_ref, stamp
 from amux.readers._sqlite import Salvaged, database_stamp, reading
@@ -155,6 +155,11 @@ class CursorReader(Reader):
     def read(self, ref: SessionRef) -> Sequence[Session]:
         best = self.best(ref)
         return [self.session(ref, *best)] if best else []
+
+    def message_at(self, ref: SessionRef, offset: int) -> Message | None:
+        """Of transcripts: what databases hold has no place in a file."""
+        source = self.source(ref.path)
+        return source.message_at(offset) if isinstance(source, Transcript) else None
 
     def raw(self, ref: SessionRef, session_id: str) -> Json:
         best = self.best(ref)

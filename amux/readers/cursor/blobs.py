@@ -100,9 +100,10 @@ class Store(Salvaged):
         return wire.text(self.blob(root.summary), 1)
 
     def every_record(self) -> list[Record]:
-        """Without a root: every message there is, rewound ones too."""
-        found = (decoded(as_bytes(row["data"])) for row in self.rows(EVERYTHING))
-        return [one for one in found if isinstance(one, dict) and text_at(one, "role")]
+        """Without a root: every message there is, rewound ones too; the texts of turns may quote one, but are none."""
+        blobs = (as_bytes(row["data"]) for row in self.rows(EVERYTHING))
+        found = ((embedded(data), data) for data in blobs)
+        return [one for one, data in found if one and text_at(one, "role") and not typed(data) and not step(data)]
 
     def roots(self) -> Iterator[Root]:
         return (Root.of(as_bytes(row["data"])) for row in self.rows(ROOTS))
@@ -136,16 +137,26 @@ def unhexed(value: Any) -> bytes:
 
 
 def record(data: bytes) -> Record | None:
-    """The message in a blob: JSON, JSON inside something else, or as the first builds kept a prompt: a text and a UUID."""
+    """The message in a blob: JSON, or as the first builds kept a prompt."""
+    found = embedded(data)
+    if found is None and (text := typed(data)):
+        return {"role": "user", "content": text}
+    return found
+
+
+def embedded(data: bytes) -> Record | None:
+    """The JSON object that a blob is, or that stands inside something else in it."""
     found = decoded(data) if data[:1] == b"{" else None
     if isinstance(found, dict):
         return found
     start = data.find(b'{"')
-    if start >= 0 and isinstance(inside := first_value(data[start:].decode("utf-8", "replace")), dict):
-        return inside
-    if len(wire.text(data, 2)) == UUID_LENGTH and (text := wire.text(data, 1)):
-        return {"role": "user", "content": text}
-    return None
+    inside = first_value(data[start:].decode("utf-8", "replace")) if start >= 0 else None
+    return inside if isinstance(inside, dict) else None
+
+
+def typed(data: bytes) -> str:
+    """What was typed, in a blob of a text and a UUID; empty for any other."""
+    return wire.text(data, 1) if len(wire.text(data, 2)) == UUID_LENGTH else ""
 
 
 def first_value(text: str) -> Any:

@@ -42,12 +42,16 @@ class Transcript:
     def raw(self, id: str) -> Json:
         return text_of(self.path) if self.path.endswith(".txt") else list(records(self.path))
 
+    def message_at(self, offset: int) -> Message | None:
+        found = next(line_messages(self.path, offset), None) if self.path.endswith(".jsonl") else None
+        return found if found and found.offset == offset else None
+
 
 # JSON lines
 
 
-def line_messages(path: str) -> Iterator[Message]:
-    for number, record in enumerate(placed(path)):
+def line_messages(path: str, start: int = 0) -> Iterator[Message]:
+    for number, record in enumerate(placed(path, start=start)):
         found = [block for block in blocks({"content": at(record, "message", "content")}) if block]
         match record.get("role"), record.get("type"):
             case "user", _:

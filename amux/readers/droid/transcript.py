@@ -45,16 +45,30 @@ def active(lines: Mapping[str, Record]) -> set[str]:
     parents: dict[str, str | None] = {}
     summaries: dict[str, str | None] = {}
     previous = None
+    linked = False
     for id, record in lines.items():
         if record.get("type") == "compaction_state":
             summaries[id] = previous
             continue
         parent = text_at(record, "parentId")
-        # Injected context has no parent and a torn line is none: what stands before in the file came before.
-        parents[id] = parent if parent in lines and parent != id else previous
+        if parent in lines and parent != id:
+            parents[id] = parent
+        elif linked and begins_anew(record):
+            parents[id] = None
+        else:
+            # Injected context has no parent and a torn line is none: what stands before in the file came before.
+            parents[id] = previous
+        linked = linked or parent is not None
         previous = id
     shown = set(branch(parents, previous))
     return shown | {id for id, before in summaries.items() if before is None or before in shown}
+
+
+def begins_anew(record: Record) -> bool:
+    """Whether a line among linked ones is the prompt that took the place of the first: it has no parent."""
+    if record.get("parentId") is not None or hidden(record):
+        return False
+    return any(message.role == "user" for message in prompt(record, None))
 
 
 def tools_of(lines: Iterable[Record]) -> Tools:

@@ -111,10 +111,17 @@ def settled(store: Store, first: str, said: Sequence[Line]) -> Place:
 
 
 def copies(said: Sequence[Line], parents: Iterable[Line], until: float) -> list[Line]:
-    """The lines at the start that stood in the parent when it was copied; the barest copies keep only role and text."""
-    there = Counter(line.spoken for line in parents if not line.repeated and number(line.record, "timestamp") <= until)
+    """The lines at the start that stood in the parent when it was copied; the barest copies keep only role and text.
+
+    What the parent undid may have been gone by then: only a line as old as the branch is a copy of that.
+    """
+    before = [line for line in parents if not line.repeated and number(line.record, "timestamp") <= until]
+    kept = Counter(line.spoken for line in before if not line.undone)
+    undone = Counter(line.spoken for line in before if line.undone)
     found = []
     for line in said:
+        early = number(line.record, "timestamp") <= until
+        there = kept if kept[line.spoken] or not early else undone
         if not there[line.spoken]:
             break
         there[line.spoken] -= 1

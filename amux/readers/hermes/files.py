@@ -140,6 +140,6 @@ def local_time(found: Any) -> datetime | None:
     """A time; one without a zone is of the clock on the wall."""
     try:
         parsed = datetime.fromisoformat(found) if isinstance(found, str) else None
-        return parsed.astimezone(UTC) if parsed else when(found)
+        return when(parsed.astimezone(UTC).isoformat()) if parsed else when(found)
     except (ValueError, OverflowError, OSError):
         return None

@@ -86,10 +86,11 @@ class OpencodeReader(Reader):
     def read(self, ref: SessionRef) -> Sequence[Session]:
         if ref.files:
             stored = files.read(ref)
-            return [transcript.session(self.agent, stored)] if stored.entries else []
-        database = self.database(ref.path)
-        stored = database.read(ref.key)
-        parent = database.parent(stored)
+            parent = files.parent(ref, stored)
+        else:
+            database = self.database(ref.path)
+            stored = database.read(ref.key)
+            parent = database.parent(stored)
         based_on = (parent,) if parent else ()
         return [transcript.session(self.agent, stored, forked_from=parent, based_on=based_on)] if stored.entries else []
 

@@ -176,10 +176,15 @@ def part_order(row: Record) -> str:
 
 
 def merged(second: list[Entry], first: list[Entry]) -> list[Entry]:
-    """Both generations of a session that the preview of version 2 and version 1 wrote in turns, each message once."""
+    """Both generations of a session that the preview of version 2 and version 1 wrote in turns, each message once.
+
+    Only the time tells their order then; within one generation it does not: a prompt can wait for the end of an answer.
+    """
     known = {(entry.role, entry.created) for entry in second}
     rest = [entry for entry in first if (entry.role, entry.created) not in known]
-    return sorted([*second, *rest], key=lambda entry: entry.created or EARLIEST) if second else rest
+    if not second or not rest:
+        return second or rest
+    return sorted([*second, *rest], key=lambda entry: entry.created or EARLIEST)
 
 
 def own_record(row: Record) -> Record:

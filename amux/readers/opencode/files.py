@@ -6,15 +6,17 @@ and parts under `metadata`; a later one took `metadata` apart and kept the parts
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 from amux.errors import UnreadableSession
 from amux.model import Json
 from amux.readers._base import SessionRef, entries, stamp
-from amux.readers._json import Record, at, dict_at, document, list_at, text_at
+from amux.readers._json import Record, at, dict_at, document, list_at, text_at, time_at
+from amux.readers.opencode.charges import spent
 from amux.readers.opencode.records import Entry, Stored
 
 
@@ -69,6 +71,31 @@ def read(ref: SessionRef) -> Stored:
     info = document(ref.path)
     found = [entry(id, record, parts) for id, record in objects(messages)]
     return Stored(ref.key, ref.path, info if isinstance(info, dict) else {}, found)
+
+
+def parent(ref: SessionRef, stored: Stored) -> str | None:
+    """The session of the same project that a fork was made from, as in a database; None where a copied charge tells it."""
+    copied = [entry for entry in stored.entries if stored.copied(entry)]
+    if not copied or any(spent(record) for entry in copied for record in (entry.info, *entry.parts)):
+        return None
+    newest = max(entry.created for entry in copied if entry.created)
+    messages = os.path.dirname(ref.files[0])
+    for begun, id in sorted(begun_siblings(ref), reverse=True):
+        if begun <= newest and said(copied) <= said(Entry(*one) for one in objects(f"{messages}/{id}")):
+            return id
+    return None
+
+
+def begun_siblings(ref: SessionRef) -> Iterator[tuple[datetime, str]]:
+    """The other sessions of a project, and when they began."""
+    for id, info in objects(os.path.dirname(ref.path)):
+        if id != ref.key and (begun := time_at(info, "time", "created")):
+            yield begun, id
+
+
+def said(found: Iterable[Entry]) -> set[tuple[str | None, datetime | None]]:
+    """What a copy of a message keeps besides its text."""
+    return {(entry.role, entry.created) for entry in found}
 
 
 def raw(ref: SessionRef) -> Json:
