@@ -126,16 +126,17 @@ class Answers:
         shared = max(common_length(session_id, other or "") for (other,) in beside)
         return session_id[: max(least, shared + 1)]
 
-    def found(self, agent: str, session_id: str) -> tables.Found | None:
-        """The row of one session and what reading it takes."""
+    def found(self, agent: str, session_id: str, path: str | None = None) -> tables.Found | None:
+        """The row of one session and what reading it takes; `path` says which, where several bear the id."""
         select = f"""
             select r.key, r.path, r.fingerprint, r.size, r.files, s.inherited, {tables.SUMMARY} from {tables.SESSIONS} join ref r on r.no = s.ref
-            where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = ?
+            where s.scope in ({", ".join(str(no) for no, name in self.scopes.items() if name == agent)}) and s.id = :id
+            and (:path is null or s.path = :path)
             -- of several that bear the id, the one whose file does: anybody can write an id into a file; else the latest
             -- (with the plus, or SQLite goes through a whole store for this order's sake)
             order by +s.kind, instr(r.path, s.id) = 0, instr(r.path, substr(s.id, 1, 8)) = 0, s.updated_at desc, s.no
         """
-        row = self.db.execute(select, (session_id,)).fetchone()
+        row = self.db.execute(select, {"id": session_id, "path": path}).fetchone()
         if not row:
             return None
         key, path, fingerprint, size, files, inherited = row[:6]
@@ -171,8 +172,7 @@ class Answers:
         order = {"relevance": "s.no", "date": "s.updated_at desc", "cost": f"{tables.ORDERS['cost']} desc"}[query.sort]
         limit = f"limit {query.limit:d}" if query.limit and query.sort != "relevance" else ""
         rows = self.db.execute(
-            f"select {tables.SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint, r.size, r.files"
-            f" from {tables.PRICED} join ref r on r.no = s.ref where s.no in ({', '.join(map(str, numbers))}) order by {order}, s.id {limit}"
+            f"select {tables.MATCHED} from {tables.PRICED} join ref r on r.no = s.ref where s.no in ({', '.join(map(str, numbers))}) order by {order}, s.id {limit}"
         ).fetchall()
         if query.sort == "relevance":
             rows = sorted(rows, key=lambda row: (-scored[row[0]], -row[5], row[2]))[: query.limit or None]
@@ -195,11 +195,11 @@ class Answers:
         return sorted(set(rows) if len(terms) > 1 else rows)
 
     def searched(self, query: Query) -> list[tables.Matched]:
-        """Every session a search looks at, newest first, for looking into the files themselves."""
+        """Every session a search looks at, in the order asked for, for looking into the files themselves."""
         where, values = self.conditions(query, kinds=SEARCHED)
         rows = self.db.execute(
-            f"select {tables.SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint, r.size, r.files"
-            f" from {tables.SESSIONS} join ref r on r.no = s.ref where {where} order by s.updated_at desc, s.id",
+            f"select {tables.MATCHED} from {tables.PRICED} join ref r on r.no = s.ref"
+            f" where {where} order by {tables.ORDERS[query.sort]} desc, s.id",
             values,
         ).fetchall()
         return [tables.matched(row, one, 0.0, []) for row, one in zip(rows, self.summaries(rows), strict=True)]
@@ -207,20 +207,20 @@ class Answers:
     def relatives(self, agent: str, session_id: str) -> list[SessionSummary]:
         """The forks and the sub-agents of a session."""
         among = ", ".join(str(no) for no, name in self.scopes.items() if name == agent)
-        where = f"s.scope in ({among}) and (s.parent_id = :id or coalesce(s.forked_from, s.link_from) = :id)"
+        where = f"s.scope in ({among}) and ({tables.PARENT} = :id or coalesce(s.forked_from, s.link_from) = :id)"
         found = self.db.execute(
             f"select {tables.SUMMARY} from {tables.SESSIONS} where {where} order by created, s.id", {"id": session_id}
         )
         return self.summaries(found.fetchall())
 
-    def charges(self, agent: str, session_id: str) -> list[tuple[Any, ...]]:
+    def charges(self, agent: str, session_id: str, path: str | None) -> list[tuple[Any, ...]]:
         """The calls a session made itself, with the main session they belong to."""
         among = ", ".join(str(no) for no, name in self.scopes.items() if name == agent)
         return self.db.execute(
             "select r.id, c.at, c.model, c.provider, c.calls, c.input, c.output, c.thinking, c.cached, c.written, c.usd, c.estimate"
             f" from charge c join session s on s.no = c.session join session r on r.no = s.root where s.scope in ({among})"
-            " and s.id = ? and c.owned = 1 order by c.position",
-            (session_id,),
+            " and s.id = ? and s.path is ? and c.owned = 1 order by c.position",
+            (session_id, path),
         ).fetchall()
 
     def skipped(self) -> list[Skipped]:

@@ -2,15 +2,17 @@
 
 import os
 import sqlite3
+import stat
 from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
 from amux import __version__, search
+from amux.readers._base import encodable
 
 BUSY_SECONDS = 600
 """How long to wait for another amux that is filling the catalog."""
-WORDS = f"create virtual table {{name}} using fts5 (text, content='', columnsize=0, tokenize='{search.TOKENIZER}')"
+WORDS = f'create virtual table {{name}} using fts5 (text, content="", columnsize=0, tokenize="{search.TOKENIZER}")'
 SHARDS = "shards-"
 SCHEMA = """
     create table meta (name text primary key, value not null);
@@ -44,20 +46,25 @@ SCHEMA = """
         unestimated integer, unrecorded integer, aggregate integer);
     create index spend_by_session on spend (session);
 """
-FORMAT = crc32(f"{__version__} {SCHEMA}".encode()) >> 1
+FORMAT = crc32(f"{__version__} {SCHEMA} {WORDS}".encode()) >> 1
 """What a catalog's user_version must be: another schema, or another version's way to read sessions, is built anew."""
 
 
 def prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     """A connection to a catalog with its tables. Raises sqlite3.DatabaseError when it holds something else."""
-    if version_of(db) == 0:
+    if is_empty(db):
         db.execute("begin immediate")
-        if version_of(db) == 0:  # nobody else made it while this one waited
+        if is_empty(db):  # nobody else made it while this one waited
             make(db)
         db.execute("commit")
     if (version := version_of(db)) != FORMAT:
         raise sqlite3.DatabaseError(f"format {version:08x}")
     return db
+
+
+def is_empty(db: sqlite3.Connection) -> bool:
+    """Whether it holds nothing yet: the databases of agents have no version either."""
+    return version_of(db) == 0 and not db.execute("select 1 from sqlite_master limit 1").fetchone()
 
 
 def version_of(db: sqlite3.Connection) -> int:
@@ -74,6 +81,11 @@ def make(db: sqlite3.Connection) -> None:
 
 
 def opened(path: Path) -> sqlite3.Connection:
+    """Raises OSError where the file is none of the user's own: SQLite would write through a link to another's."""
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or not is_own(found):
+            raise OSError(f"{path} is not safe to keep a cache in")
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         path.chmod(0o600)
@@ -91,9 +103,12 @@ def secure(directory: Path) -> None:
     """Make the cache directory, or make sure that it is the user's own. Raises OSError where it cannot be trusted."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = directory.lstat()
-    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    if directory.is_symlink() or not mine or found.st_mode & 0o022:
+    if directory.is_symlink() or not is_own(found) or found.st_mode & 0o022 or not encodable(str(directory)):
         raise OSError(f"{directory} is not safe to keep a cache in")
+
+
+def is_own(found: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
 
 
 def set_aside(path: Path) -> None:

@@ -1,8 +1,9 @@
 """Search from the words a person typed to hits with snippets."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from amux import snippets
 from amux.catalog import Catalog
@@ -13,11 +14,14 @@ from amux.readers import Readers
 from amux.readers._base import Reader
 from amux.readers._json import bytes_of
 from amux.results.hits import SearchHit, Snippet
-from amux.search import WEIGHTS, Words, words
+from amux.search import WEIGHTS, Words, unaccented, words
+from amux.snippets import Wanted
 from amux.tables import Matched
 
 LITERAL_HALF = 10.0
 """How much weight of matches makes a score of one half where there are no words to rank by."""
+FIRST_LETTERS = 3
+"""How many letters of a word that is not ASCII are looked for in the bytes of a file."""
 TEXT_FILES = (".jsonl", ".json", ".md", ".txt")
 
 
@@ -38,21 +42,33 @@ class Question:
 
 
 def hits(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
+    # Bytes of another encoding may have been typed.
+    asked = replace(asked, text=asked.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
     typed = words(asked.text)
-    if not catalog.searchable and typed.groups and not asked.regex:
-        return scanned(catalog, readers, asked, [snippets.pattern(group) for group in typed.groups], typed)
-    if not asked.regex and typed.groups and not mostly_signs(typed):
-        matched, total = found_words(catalog, readers, typed, asked)
-        if matched:
-            found = Hits(with_snippets(readers, matched, typed))
-            found.total = total
-            return found
-    return literally(catalog, readers, asked)
+    if not typed.groups or asked.regex:
+        return literally(catalog, readers, asked)
+    if catalog.searchable and not any(term.signed for term in (*typed.terms, *typed.excluded)):
+        found = by_words(catalog, readers, asked, typed)
+    else:
+        groups = [snippets.wanted(group) for group in typed.groups]
+        among = by_signs(catalog, asked, typed)
+        found = scanned(readers, asked, among, groups, snippets.wanted(typed.excluded))
+    return found or literally(catalog, readers, asked)
 
 
-def mostly_signs(typed: Words) -> bool:
-    """Whether the words would lose what they are without their signs: C++ is not every word with a c."""
-    return all(sum(map(str.isalnum, term.text)) <= 2 < len(term.text) for term in typed.terms)
+def by_words(catalog: Catalog, readers: Readers, asked: Question, typed: Words) -> Hits:
+    matched, total = found_words(catalog, readers, typed, asked)
+    found = Hits(with_snippets(readers, matched, typed))
+    found.total = total
+    return found
+
+
+def by_signs(catalog: Catalog, asked: Question, typed: Words) -> list[Matched]:
+    """Where something may be found that the index alone cannot tell; an excluded word with signs excludes nothing yet."""
+    if not catalog.searchable:
+        return catalog.searched(asked.query)
+    plain = tuple(term for term in typed.excluded if not term.signed)
+    return catalog.matches(typed._replace(excluded=plain), replace(asked.query, limit=0), asked.role)[0]
 
 
 def found_words(catalog: Catalog, readers: Readers, typed: Words, asked: Question) -> tuple[list[Matched], int]:
@@ -71,21 +87,22 @@ def found_words(catalog: Catalog, readers: Readers, typed: Words, asked: Questio
 
 
 def with_snippets(readers: Readers, matched: Sequence[Matched], typed: Words) -> Iterator[SearchHit]:
-    wanted = snippets.pattern(typed.terms)
+    wanted = snippets.wanted(typed.terms)
+    exact = snippets.wanted([typed.phrase]) if typed.phrase else None
     for one in matched:
-        snippet = snippet_of(readers[one.summary.agent], one, wanted) if wanted else None
+        text = text_of(readers[one.summary.agent], one, wanted) if wanted else None
+        snippet = snippets.around(text, wanted, one.part, one.timestamp, exact) if text and wanted else None
         yield snippets.hit(one.summary, one.score, one.matches, snippet)
 
 
-def snippet_of(reader: Reader, one: Matched, wanted: snippets.Pattern) -> Snippet | None:
-    """The line around the best match; from the message's own records where the index says where they are."""
-    text: str | None
+def text_of(reader: Reader, one: Matched, wanted: Wanted) -> str | None:
+    """The text of the best match; from the message's own records where the index says where they are."""
     if one.part == "title":
-        text = one.summary.title
-    else:
-        text = snippets.in_lines(one.ref.path, one.offset, wanted) if one.offset is not None else None
-        text = text or snippets.in_session(reader, one.ref, one.summary.session_id, one.message, one.part)
-    return snippets.around(text, wanted, one.part, one.timestamp) if text else None
+        return one.summary.title
+    text = snippets.in_lines(reader, one.ref, one.offset, one.part) if one.offset is not None else None
+    if text and wanted.within(text):
+        return text
+    return snippets.in_session(reader, one.ref, one.summary.session_id, one.message, one.part)
 
 
 # Without words
@@ -93,22 +110,27 @@ def snippet_of(reader: Reader, one: Matched, wanted: snippets.Pattern) -> Snippe
 
 def literally(catalog: Catalog, readers: Readers, asked: Question) -> Hits:
     """The sessions whose text holds what was typed as it stands, or matches it as a regular expression."""
-    wanted = expression(asked)
-    found = scanned(catalog, readers, asked, [wanted] if asked.text.strip() else [], Words(()))
+    wanted, needed = expression(asked), runs_of(asked)
+    among = (
+        one
+        for one in (catalog.searched(asked.query) if asked.text.strip() else ())
+        if one.elsewhere or wanted.within(one.summary.title) or may_hold([one.ref.path, *one.ref.files], needed)
+    )
+    found = scanned(readers, asked, among, [wanted])
     found.literal = True
     return found
 
 
 def scanned(
-    catalog: Catalog, readers: Readers, asked: Question, groups: Sequence[snippets.Pattern | None], typed: Words
+    readers: Readers,
+    asked: Question,
+    among: Iterable[Matched],
+    groups: Sequence[Wanted | None],
+    excluded: Wanted | None = None,
 ) -> Hits:
     """The sessions in whose own text every group matches and nothing that is excluded does."""
-    needed = runs_of(asked) if not typed.groups else []
-    excluded = snippets.pattern(typed.excluded)
     found: list[SearchHit] = []
-    for one in catalog.searched(asked.query) if groups else ():
-        if not may_hold([one.ref.path, *one.ref.files], needed):
-            continue
+    for one in among:
         session = snippets.read(readers[one.summary.agent], one.ref, one.summary.session_id)
         if session and (hit := scanned_hit(session, one, groups, excluded, asked.role)):
             found.append(hit)
@@ -122,8 +144,8 @@ def scanned(
 def scanned_hit(
     session: Session,
     one: Matched,
-    groups: Sequence[snippets.Pattern | None],
-    excluded: snippets.Pattern | None,
+    groups: Sequence[Wanted | None],
+    excluded: Wanted | None,
     role: str | None,
 ) -> SearchHit | None:
     best: tuple[float, Snippet] | None = None
@@ -132,10 +154,9 @@ def scanned_hit(
     for place, part, text in snippets.parts(session):
         if role and part != role:
             continue
-        plain = snippets.folded(text)
-        if excluded and excluded.search(plain):
+        if excluded and excluded.within(text):
             return None
-        here = {number for number, wanted in enumerate(groups) if wanted and wanted.search(plain)}
+        here = {number for number, wanted in enumerate(groups) if wanted and wanted.within(text)}
         if not here:
             continue
         seen |= here
@@ -151,29 +172,36 @@ def scanned_hit(
     return snippets.hit(one.summary, round(weight / (weight + LITERAL_HALF), 4), matches, best[1] if best else None)
 
 
-def expression(asked: Question) -> snippets.Pattern:
+def expression(asked: Question) -> Wanted:
+    """What is looked for: a text accents aside, or an expression in the text as it stands."""
+    if not asked.regex:
+        return Wanted(re.compile(re.escape(unaccented(asked.text.strip())), re.IGNORECASE))
     try:
-        return re.compile(asked.text if asked.regex else re.escape(asked.text.strip()), re.IGNORECASE)
-    except re.error as error:
+        return Wanted(re.compile(asked.text, re.IGNORECASE), raw=True)
+    except (re.error, OverflowError, RecursionError) as error:
         raise InvalidValue(f"{asked.text!r} is no regular expression: {error}") from error
 
 
 def runs_of(asked: Question) -> list[bytes]:
     """Bytes of which a file that can hold a match must hold one, lower case; none: any file may.
 
-    The longest run of letters and digits stands in JSON as it is, or in escapes when it is not ASCII.
+    A run of ASCII letters and digits stands in JSON as it is; others stand there as they are or in escapes.
     """
-    if asked.regex:
-        plain = not re.search(r"[|()\[\]{}\\?*]", asked.text)
-        run = max(re.findall(r"[A-Za-z0-9]+", asked.text) or [""], key=len) if plain else ""
-        return [run.lower().encode()] if run else []
-    run = max(re.findall(r"[^\W_]+", asked.text) or [asked.text.strip()], key=len)
-    if run.isascii():
-        return [run.lower().encode()] if run.isalnum() else []
-    units = run.lower().encode("utf-16-be", "surrogatepass").hex()
-    escapes = "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
-    # Lower case of what is not ASCII differs from writer to writer: bytes.lower() leaves it alone, so both are tried.
-    return [run.encode(), run.lower().encode(), run.upper().encode(), escapes.encode()]
+    if asked.regex and re.search(r"[|()\[\]{}\\?*]", asked.text):
+        return []
+    plain = max(re.findall(r"[A-Za-z0-9]+", asked.text), key=len, default="")
+    other = max(re.findall(r"[^\W\x00-\x7f]+", "" if asked.regex else asked.text), key=len, default="")
+    if len(plain) > len(other):
+        return [plain.lower().encode()]
+    # The case of what is not ASCII can be any: each of the first letters in both.
+    cases = product(*(dict.fromkeys((one.lower(), one.upper())) for one in other[:FIRST_LETTERS]))
+    spelled = list(map("".join, cases)) if other else []
+    return [run.encode() for run in spelled] + [escaped(run).encode() for run in spelled]
+
+
+def escaped(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
 def may_hold(paths: Sequence[str], needed: Sequence[bytes]) -> bool:

@@ -68,10 +68,13 @@ class SessionManager:
         """How many sessions a query asks for, its limit aside."""
         return self.ask(query.agents, lambda catalog: catalog.count(query))
 
-    def get(self, agent: str, session_id: str, *, raw: bool = False) -> Session:
-        """One whole session. `session_id` may be a unique prefix, or "latest"."""
-        id = self.resolve_native_id(agent, session_id)
-        found = self.ask((agent,), lambda catalog: catalog.found(agent, id))
+    def get(self, agent: str, session_id: str, *, raw: bool = False, path: str | None = None) -> Session:
+        """One whole session. `session_id` may be a unique prefix, or "latest".
+
+        Some agents have one id in two projects: with the `path` of a summary it is the very session of that summary.
+        """
+        id = session_id if path else self.resolve_native_id(agent, session_id)
+        found = self.ask((agent,), lambda catalog: catalog.found(agent, id, path))
         if found is None:
             raise SessionNotFound.named(session_id, agent)
         reader = self.readers[agent]
@@ -123,7 +126,9 @@ class SessionManager:
 
     def charges(self, summary: SessionSummary) -> Sequence[dict[str, Any]]:
         """The calls a session made itself, each once over all sessions, as rows of a data set."""
-        rows = self.ask((summary.agent,), lambda catalog: catalog.charges(summary.agent, summary.session_id))
+        rows = self.ask(
+            (summary.agent,), lambda catalog: catalog.charges(summary.agent, summary.session_id, summary.path)
+        )
         names = ("main_session_id", "at", "model", "provider", "calls", *TOKENS, "usd_recorded", "usd_estimated")
         return [
             {
@@ -258,6 +263,7 @@ def linked(session: Session, found: Found, prices: money.Prices, raw: object) ->
         created_at=known.created_at,
         updated_at=known.updated_at,
         forked_from=known.forked_from,
+        parent_id=known.parent_id,
         cost=known.cost,
         tags=known.tags,
         raw=raw,

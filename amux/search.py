@@ -17,13 +17,28 @@ from amux.model import Json, Session
 PARTS = ("title", "user", "assistant", "thinking", "tool", "system")
 PART_BITS = 3
 
-TOKENIZER = "unicode61 remove_diacritics 2"
+UNKNOWN = "\u2065-\u2069\u20ba-\u20cf\u20f1-\u20ff\u218a-\u218f\u23f4-\u23ff\u2427-\u243f\u244b-\u245f\u2700-\u2700\u2b4d-\u2bff"
+"""Signs that SQLite does not know, and takes for letters of the word beside them."""
+SEPARATORS = "".join(
+    chr(code) for first, _, last in zip(*[iter(UNKNOWN)] * 3, strict=True) for code in range(ord(first), ord(last) + 1)
+)
+TOKENIZER = f"unicode61 remove_diacritics 2 categories 'L* N* Mn Mc' separators '{SEPARATORS}'"
+"""Marks are parts of a word: many scripts write vowels with them."""
 ALONE = "\u0e00-\u0e7f\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 """Scripts written without blanks between words, and Hangul, whose particles hang on the word."""
-NEAR = bytes((*range(0x0E), *range(0x12, 0x2E)))
-"""High bytes of UTF-16 that none of them has: letters and signs of all other scripts, arrows, dashes."""
+NEAR = bytes((*range(0x03), 0x1E, *range(0x20, 0x2C)))
+"""High bytes of UTF-16 of what FTS5 reads as it should: Latin letters, arrows, dashes and other signs."""
+SIGNS = "\ue000-\uf8ff\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U0010ffff"
+"""Emoji, how they are to look, and signs of private use: FTS5 takes them for letters of the word beside them."""
+ACCENTS = "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+"""Accents, and the points of Hebrew and Arabic: a word is the same without them."""
+LATER = "\u1160-\u11ff\u3099\u309a"
+"""What makes another letter of the one before it: vowels and endings of Hangul, the marks of voiced kana."""
+DECOMPOSED = "\u0370-\u0590\u1f00-\u1fff"
+"""Letters of scripts of which FTS5 folds none."""
+FEW_LETTERS = 2
 PIECE = 2**16
-WORD = re.compile(r"\w", re.UNICODE)
+WORD = re.compile(r"[^\W_]")
 TERM = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 
 
@@ -38,11 +53,36 @@ def unbroken() -> re.Pattern[str]:
     return re.compile(f"[{ALONE}]+")
 
 
+@cache
+def accented() -> re.Pattern[str]:
+    return re.compile(f"[{ACCENTS}{DECOMPOSED}{LATER}]")
+
+
+@cache
+def accents() -> re.Pattern[str]:
+    return re.compile(f"[{ACCENTS}]+")
+
+
+@cache
+def signs() -> re.Pattern[str]:
+    return re.compile(f"[{SIGNS}]+")
+
+
 def spaced(text: str) -> str:
-    """The text with each character of a script without blanks set apart, as the index and its questions need it."""
+    """The text as the index and its questions need it: no accents, each character of a script without blanks set apart."""
     if text.isascii() or all_near(text):
         return text
-    return unbroken().sub(lambda run: f" {' '.join(run[0])} ", text)
+    plain = unaccented(text) if accented().search(text) else text
+    return unbroken().sub(lambda run: f" {' '.join(run[0])} ", signs().sub(" ", plain))
+
+
+def unaccented(text: str) -> str:
+    """The text without accents, letters that were written in parts made whole: those of Hangul, voiced kana."""
+    if text.isascii():
+        return text
+    from unicodedata import normalize  # noqa: PLC0415 - only such a text needs it
+
+    return normalize("NFC", accents().sub("", normalize("NFD", text)))
 
 
 def indexed(text: str) -> str | bytes:
@@ -58,13 +98,13 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def all_near(text: str) -> bool:
-    """Whether no character can be one to set apart, told at a quarter of what a regular expression takes."""
+    """Whether FTS5 reads every character as it should, told at a quarter of what a regular expression takes."""
     return not text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, NEAR)
 
 
 def stands_alone(word: str) -> bool:
     """Whether a word is of a script whose every character is a word to the index."""
-    return spaced(word[:1]) != word[:1]
+    return not word.isascii() and bool(unbroken().match(word))
 
 
 def index_rows(first: int, session: Session) -> Iterator[tuple[int, str | bytes]]:
@@ -116,7 +156,19 @@ class Term(NamedTuple):
     def question(self) -> str:
         """As FTS5 asks it: always quoted, so that nothing a person types is an operator."""
         quoted = '"' + spaced(self.text).replace('"', " ") + '"'
-        return quoted if self.phrase else quoted + "*"
+        return quoted if self.phrase or self.signed else quoted + "*"
+
+    @property
+    def signed(self) -> bool:
+        """Whether its signs make it what it is: C++ is not every word with a c, nor is C#."""
+        return sum(map(str.isalnum, self.text)) <= FEW_LETTERS and any(map(is_sign, self.text))
+
+
+def is_sign(one: str) -> bool:
+    """Whether a character is one between words and more than a blank; apostrophes are parts of a word."""
+    from unicodedata import category  # noqa: PLC0415 - few words are so short
+
+    return one not in "_'’" and category(one)[0] in "PS"
 
 
 class Words(NamedTuple):

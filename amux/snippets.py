@@ -1,45 +1,80 @@
 """Snippets: one line around the best match, and looking into the text itself where words alone do not find it."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
-from itertools import islice
+from functools import cache
+from itertools import islice, takewhile
+from typing import NamedTuple
 
 from amux.errors import UnreadableSession
 from amux.model import Message, Session, SessionSummary
 from amux.readers._base import Reader, SessionRef
-from amux.readers._json import decoded, regular
 from amux.results.hits import Match, SearchHit, Snippet
-from amux.search import Term, flat, stands_alone, strings
+from amux.search import ACCENTS, LATER, Term, flat, stands_alone, unaccented
 
 WIDTH = 160
-LINES_OF_A_MESSAGE = 64
-"""How many lines from a message's first one on may hold its parts: one per content block, others in between."""
-Pattern = re.Pattern[str]
+BEFORE = WIDTH // 3
+"""How much of a line stands before its first match."""
+MOST_MATCHES = 200
+"""How many matches of a text are looked at for the best place in it."""
+Span = tuple[int, int]
 
 
-def pattern(terms: Sequence[Term]) -> Pattern | None:
-    """What the terms look like in a folded text: words from their beginning, their parts with anything between."""
+class Wanted(NamedTuple):
+    """What is looked for in a text; unless it is `raw`, accents aside."""
+
+    pattern: re.Pattern[str]
+    raw: bool = False
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where it stands in a text; what is empty stands nowhere."""
+        plain, places = (text, range(len(text) + 1)) if self.raw else folded(text)
+        for found in self.pattern.finditer(plain):
+            if found.end() > found.start():
+                yield places[found.start()], places[found.end()]
+
+    def within(self, text: str) -> bool:
+        return bool(self.pattern.search(text if self.raw else unaccented(text)))
+
+
+def wanted(terms: Sequence[Term]) -> Wanted | None:
+    """What the terms look like in a text: words from their beginning, their parts with anything between."""
     found = [one for term in terms if (one := term_pattern(term))]
-    return re.compile("|".join(found), re.IGNORECASE) if found else None
+    return Wanted(re.compile("|".join(found), re.IGNORECASE)) if found else None
 
 
 def term_pattern(term: Term) -> str:
-    words = re.findall(r"\w+", folded(term.text).replace("_", " "))
+    plain = unaccented(term.text)
+    words = [plain.strip()] if term.signed else re.findall(r"\w+", plain.replace("_", " "))
     if not words:
         return ""
     start = "" if stands_alone(words[0]) else r"(?<![^\W_])"
-    end = r"(?![^\W_])" if term.phrase and not stands_alone(words[-1]) else ""
+    end = r"(?![^\W_])" if term.phrase and not term.signed and not stands_alone(words[-1]) else ""
     return start + r"[\W_]+".join(map(re.escape, words)) + end
 
 
-def folded(text: str) -> str:
-    """The text without accents, character for character: what is found in it stands at the same place in the original."""
-    if text.isascii():
-        return text
-    return "".join(base if len(base := unicodedata.normalize("NFD", one)[:1]) == 1 else one for one in text)
+def folded(text: str) -> tuple[str, Sequence[int]]:
+    """The text without accents, and for each place in it the place in the original."""
+    plain = unaccented(text)
+    if text.isascii() or (len(plain) == len(text) and not composed().search(text)):
+        return plain, range(len(text) + 1)
+    letters = [(found.start(), unaccented(found[0])) for found in written().finditer(text)]
+    places = [start for start, letter in letters for _ in letter]
+    return "".join(letter for _, letter in letters), [*places, len(text)]
+
+
+@cache
+def composed() -> re.Pattern[str]:
+    """What changes the letter before it, or goes with it."""
+    return re.compile(f"[{ACCENTS}{LATER}]")
+
+
+@cache
+def written() -> re.Pattern[str]:
+    """A letter with everything that belongs to it."""
+    return re.compile(f".[{ACCENTS}{LATER}]*", re.DOTALL)
 
 
 def hit(summary: SessionSummary, score: float, matches: int, snippet: Snippet | None) -> SearchHit:
@@ -62,42 +97,76 @@ def message_parts(message: Message) -> Iterator[tuple[str, str]]:
         yield "tool", f"{call.tool_name}\n{flat(call.input)}"
 
 
-def around(text: str, wanted: Pattern, role: str, timestamp: datetime | None) -> Snippet | None:
-    """One line of a text around its first match; None when it has none."""
-    found = wanted.search(folded(text))
-    if not found:
+# The line
+
+
+def around(
+    text: str, wanted: Wanted, role: str, timestamp: datetime | None, exact: Wanted | None = None
+) -> Snippet | None:
+    """One line of a text around its best match: of all the words together, else of the most different ones."""
+    together = next(exact.spans(text), None) if exact else None
+    best = together or densest(text, list(islice(wanted.spans(text), MOST_MATCHES)))
+    if best is None:
         return None
-    start = max(found.start() - WIDTH // 3, 0)
+    start = max(best[0] - BEFORE, 0)
     end = min(start + WIDTH, len(text))
-    line = " ".join(text[start:end].split())
-    line = ("…" if start else "") + line + ("…" if end < len(text) else "")
-    marks = tuple(
-        Match(start=one.start(), end=one.end()) for one in wanted.finditer(folded(line)) if one.end() > one.start()
+    line, places = on_one_line(text[start:end])
+    lead = "…" if start else ""
+    marks = [
+        Match(start=len(lead) + places[max(first - start, 0)], end=len(lead) + places[min(last, end) - start])
+        for first, last in takewhile(lambda span: span[0] < end, wanted.spans(text))
+        if last > start
+    ]
+    shown = lead + line + ("…" if end < len(text) else "")
+    return Snippet(
+        text=shown, matches=tuple(mark for mark in marks if mark.end > mark.start), role=role, timestamp=timestamp
     )
-    return Snippet(text=line, matches=marks, role=role, timestamp=timestamp)
 
 
-def in_lines(path: str, offset: int, wanted: Pattern) -> str | None:
-    """The text of a message in which something is found, from the lines of its records alone."""
+def densest(text: str, spans: Sequence[Span]) -> Span | None:
+    """The match after which the most different ones follow on its line, the first of them."""
+
+    def different(place: int) -> int:
+        near = takewhile(lambda span: span[1] <= spans[place][0] + WIDTH - BEFORE, spans[place:])
+        return len({text[start:end].casefold() for start, end in near})
+
+    return spans[max(range(len(spans)), key=different)] if spans else None
+
+
+def on_one_line(text: str) -> tuple[str, list[int]]:
+    """The text with each stretch of white space a blank, and for each place in the text the place in the line."""
+    line = ""
+    places = []
+    for one in text:
+        places.append(len(line))
+        if not one.isspace():
+            line += one
+        elif line and not line.endswith(" "):
+            line += " "
+    line = line.rstrip()
+    return line, [min(place, len(line)) for place in (*places, len(line))]
+
+
+# Where the text is
+
+
+def part_of(message: Message, part: str) -> str:
+    return "\n".join(text for name, text in message_parts(message) if name == part)
+
+
+def in_lines(reader: Reader, ref: SessionRef, offset: int, part: str) -> str | None:
+    """The text of one part of a message, from the lines of its records alone where those tell."""
     try:
-        with regular(path) as file:
-            file.seek(offset)
-            for line in islice(file, LINES_OF_A_MESSAGE):
-                found = [text for text in strings(decoded(line), keys=False) if wanted.search(folded(text))]
-                if found:  # a model's id may match as well: what was said is longer
-                    return max(found, key=len)
-    except (OSError, UnreadableSession):
+        message = reader.message_at(ref, offset)
+    except UnreadableSession:
         return None
-    return None
+    return part_of(message, part) if message else None
 
 
 def in_session(reader: Reader, ref: SessionRef, session_id: str, message: int, part: str) -> str | None:
     """The text of one part of a message, from the whole session."""
     session = read(reader, ref, session_id)
-    if session is None or message >= len(session.messages):
-        return None
-    found = [text for name, text in message_parts(session.messages[message]) if name == part]
-    return "\n".join(found) or None
+    return part_of(session.messages[message], part) if session and message < len(session.messages) else None
 
 
 def read(reader: Reader, ref: SessionRef, session_id: str) -> Session | None:

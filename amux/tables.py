@@ -14,9 +14,13 @@ from amux.query import milliseconds
 from amux.readers._base import SessionRef
 
 CREATED = "coalesce(s.link_created, s.created_at)"
+PARENT = """
+    coalesce((select case m.kind when 'main' then m.id else m.parent_id end from session m where m.no = s.root and s.kind <> 'main'), s.parent_id)
+"""
+"""The main session that a sub-agent belongs to, also through the sub-agent that started it."""
 SUMMARY = f"""
     s.no, sc.agent, s.id, s.title, {CREATED} created, s.updated_at, s.turn_count, s.message_count,
-    s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, s.parent_id,
+    s.kind, s.model, s.models, s.cwd, s.git_branch, s.git_commit, coalesce(s.forked_from, s.link_from) fork, {PARENT} parent,
     s.archived, s.agent_version, s.mode, s.channel, s.path, s.usage_recorded
 """
 
@@ -32,17 +36,27 @@ INSERT_CHARGE = """
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SESSIONS = "session s join scope sc on sc.no = s.scope"
-TOTAL = ", ".join(f"sum(t.{name})" for name in ("usd", "auto", "input", "output", "thinking", "cached", "written"))
-FAMILY = "select f.root root, coalesce(sum(t.usd), 0) + coalesce(sum(t.auto), 0) worth from session f join spend t on t.session = f.no group by f.root"
+TOTAL = ", ".join(
+    money.added(f"t.{name}") for name in ("usd", "auto", "input", "output", "thinking", "cached", "written")
+)
+WORTH = f"coalesce({money.added('t.usd')}, 0) + coalesce({money.added('t.auto')}, 0)"
+FAMILY = f"""
+    select f.root root, {WORTH} worth
+    from session f join spend t on t.session = f.no group by f.root
+"""
 PRICED = (
     f"{SESSIONS} left join ({FAMILY}) family on family.root = s.no left join temp.covered on covered.session = s.no"
 )
 ORDERS = {
     "date": "s.updated_at",
     "turns": "s.turn_count",
-    "cost": "coalesce(covered.usd, family.worth, 0)",
+    "cost": f"coalesce(covered.usd, family.worth, (select {WORTH} from spend t where t.session = s.no), 0)",
     "relevance": "s.updated_at",
 }
+
+
+MATCHED = f"{SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint, r.size, r.files, r.based_on"
+"""What matched() needs."""
 
 
 class Found(NamedTuple):
@@ -62,6 +76,8 @@ class Matched(NamedTuple):
     part: str
     timestamp: datetime | None
     offset: int | None
+    elsewhere: bool
+    """Whether some of its text is in the files of other sessions."""
 
 
 def from_milliseconds(count: int) -> datetime:
@@ -109,7 +125,7 @@ def session_row(ref: int, scope: int, session: Session) -> tuple[Any, ...]:
 
 
 def charge_row(session: int, scope: int, position: int, key: int, charge: Charge) -> tuple[Any, ...]:
-    usage = charge.usage
+    usage = money.counted(charge.usage)
     return (
         session,
         scope,
@@ -123,10 +139,10 @@ def charge_row(session: int, scope: int, position: int, key: int, charge: Charge
         usage.thinking_tokens,
         usage.cached_tokens,
         usage.cache_write_tokens,
-        charge.hour_write_tokens,
+        min(charge.hour_write_tokens, money.MOST_TOKENS),
         money.pico(charge.usd),
         linking.CLAIMS.index(charge.claim),
-        charge.calls,
+        min(charge.calls, money.MOST_CALLS),
         charge.aggregate,
         charge.message,
     )
@@ -187,7 +203,7 @@ def cost_record(sums: Sequence[Any]) -> CostRecord:
 
 
 def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Sequence[Sequence[int]]) -> Matched:
-    first, times, offsets, key, path, fingerprint, size, files = row[-8:]
+    first, times, offsets, key, path, fingerprint, size, files, based_on = row[-9:]
     when, start = array("q", times), array("q", offsets)
 
     def near(row: int) -> bool:
@@ -208,6 +224,7 @@ def matched(row: Sequence[Any], summary: SessionSummary, score: float, held: Seq
         part=search.part_of(best) if best is not None else "title",
         timestamp=from_milliseconds(time) if time else None,
         offset=offset if offset >= 0 else None,
+        elsewhere=based_on is not None,
     )
 
 

@@ -2,15 +2,19 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from amux import tags
+from amux.catalog import Catalog
 from amux.manager import SessionManager
-from amux.model import SessionSummary
+from amux.model import Message, Session, SessionSummary
+from amux.money import Prices
 from amux.query import Query
-from amux.readers._base import Host
+from amux.readers._base import Host, Reader, SessionRef, session
+from amux.runs import lay_over
 
 HOMES = (
     "claude/fork",
@@ -107,3 +111,50 @@ def test_a_filter_means_the_same_everywhere(home, manager, choose):
 
 def main_ids(found: Iterable[SessionSummary]) -> set[str]:
     return {one.unified_id for one in found if one.kind == "main"}
+
+
+def test_what_a_session_cost_is_its_place_also_for_subagents(manager):
+    found = manager.list(Query(subagents=True, sort="cost"))
+    costs = [one.cost.total_usd if one.cost and one.cost.total_usd is not None else 0 for one in found]
+
+    assert any(one.kind == "subagent" for one in found)
+    assert costs == sorted(costs, reverse=True)
+
+
+def made(id: str, kind: str, parent: str | None) -> Session:
+    said = [Message("user", f"Begin {id}", datetime(2026, 11, 18, tzinfo=UTC))]
+    return session("claude", id, said, path=f"/{id}.jsonl", kind=kind, parent_id=parent)
+
+
+def test_a_subagent_of_a_subagent_belongs_to_the_main_session():
+    """Also where that has no session of its own left."""
+    told = (
+        made("main", "main", None),
+        made("child", "subagent", "main"),
+        made("grandchild", "subagent", "child"),
+        made("orphan", "subagent", "gone"),
+        made("of an orphan", "subagent", "orphan"),
+    )
+
+    class Family(Reader):
+        def roots(self):
+            return [Path("/nowhere")]
+
+        def refs(self):
+            return [SessionRef(one.session_id, one.path, "1") for one in told]
+
+        def read(self, ref):
+            return [one for one in told if one.session_id == ref.key]
+
+    catalog = Catalog.in_memory(Prices(None))
+    catalog.refresh([Family("claude", Host(Path("/nowhere"), {}))])
+    lay_over(catalog.db, catalog.scopes, [], {})
+    parents = {one.session_id: one.parent_id for one in catalog.sessions(EVERYTHING)}
+
+    assert parents == {
+        "main": None,
+        "child": "main",
+        "grandchild": "main",
+        "orphan": "gone",
+        "of an orphan": "gone",
+    }

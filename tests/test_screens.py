@@ -1,5 +1,6 @@
 """What people see at a terminal: it fits, says the same without colour, and can be read on a dark and on a light screen."""
 
+import dataclasses
 import fcntl
 import os
 import pty
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.color import Color
 from rich.style import Style
+from rich.text import Text
 
 from amux import readers
 from amux.model import CostRecord, SessionSummary
@@ -23,6 +25,7 @@ from amux.output.chart import Bar, Chart
 from amux.output.grids import width
 from amux.output.terminal import palette, tables, transcript
 from amux.results.agents import AgentStatus
+from amux.results.hits import Match, SearchHit, Snippet
 
 AMUX = str(Path(sys.executable).with_name("amux"))
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
@@ -224,6 +227,80 @@ def test_a_chain_of_forks_may_be_long():
     chain = [session(1, session_id=str(number), forked_from=str(number - 1)) for number in range(3000)]
 
     assert len(grids.tree(chain).rows) == 3000
+
+
+# Words that were found
+
+FOX = "素早い茶色の狐がのろまな犬を飛び越える。"
+OVERRIDE = "\u202e"
+SEEN = "\\u202e"
+"""What is seen of an override of the reading direction."""
+
+
+def hit(text: str, word: str, role: str = "assistant", **fields) -> SearchHit:
+    """A session in which a word was found; its title where that is its role."""
+    marks = tuple(Match(start=one.start(), end=one.end()) for one in re.finditer(word, text))
+    summary = session(17, **({"title": text} if role == "title" else {}), **fields)
+    known = {field.name: getattr(summary, field.name) for field in dataclasses.fields(SessionSummary)}
+    snippet = Snippet(text=text, matches=marks, role=role)
+    return SearchHit(**known, relevance_score=1.0, match_count=len(marks), snippet=snippet)
+
+
+def found_line(one: SearchHit, columns: int) -> Text:
+    """The last line of a search result: that with the words in it."""
+    return list(tables.card_lines(grids.cards([one], {one.unified_id: "5b1c"}).cards, columns))[-1]
+
+
+def bold(line: Text) -> list[str]:
+    return [line.plain[span.start : span.end] for span in line.spans if span.style == palette.MATCH]
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("role", ["assistant", "title"])
+@pytest.mark.parametrize("before", range(6))
+@pytest.mark.parametrize("after", range(4))
+def test_what_was_found_is_seen_in_any_script(columns, role, before, after):
+    line = found_line(hit(FOX * before + "検索の語" + FOX * after, "検索の語", role), columns)
+
+    assert bold(line) == ["検索の語"]
+    assert width(line.plain) == columns
+    assert line.plain.endswith("  1 match")
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("role", ["assistant", "title"])
+def test_the_end_of_a_long_line_is_shown_whole(columns, role):
+    line = found_line(hit(FOX * 8 + "検索の語", "検索の語", role), columns)
+
+    assert bold(line) == ["検索の語"]
+    assert re.search("…[^…]+検索の語 *  1 match$", line.plain)
+    assert columns - 1 <= width(line.plain.replace("  1 match", "").rstrip() + "  1 match") <= columns
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("role", ["assistant", "title"])
+def test_what_was_found_is_bold_where_something_before_it_is_spelled_out(columns, role):
+    text = f"{OVERRIDE} a word{OVERRIDE} a wo{OVERRIDE}rd"
+    line = found_line(hit(text, f"wo{OVERRIDE}?rd", role), columns)
+
+    assert bold(line) == ["word", f"wo{SEEN}rd"]
+    assert f"{SEEN} a word{SEEN} a wo{SEEN}rd" in line.plain
+    assert OVERRIDE not in line.plain
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_what_was_found_is_seen_after_much_that_is_spelled_out(columns):
+    line = found_line(hit(OVERRIDE * 50 + "word" + " and more" * 20, "word"), columns)
+
+    assert bold(line) == ["word"]
+    assert width(line.plain) == columns
+
+
+def test_no_accent_is_left_without_its_letter():
+    line = found_line(hit("e\u0301" * 200 + "word" + " and more" * 20, "word"), 60)
+
+    assert bold(line) == ["word"]
+    assert "…e\u0301" in line.plain
 
 
 def test_a_chart_is_as_wide_as_there_is_room():

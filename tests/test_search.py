@@ -1,13 +1,15 @@
 """Search: what a person types, what is found, in which order, and how it is shown."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from amux import search
+from amux import search, snippets
 from amux.catalog import Catalog
+from amux.errors import InvalidValue
 from amux.finding import Question, hits
 from amux.manager import SessionManager
 from amux.model import Message, Session, ToolCall, ToolResult
@@ -17,7 +19,6 @@ from amux.query import Query
 from amux.readers._base import Host, Reader, SessionRef
 from amux.readers._base import session as made
 from amux.runs import lay_over
-from amux.snippets import folded
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
@@ -336,7 +337,7 @@ def test_finds_what_a_plain_read_of_every_message_finds(corpus, tmp_path):
                     *(f"{c.tool_name} {search.flat(c.input)}" for c in message.tool_calls),
                 ):
                     texts.setdefault(id, set()).update(words_in(text))
-        vocabulary = sorted(word for word in set().union(*texts.values()) if word.isascii())
+        vocabulary = sorted(set().union(*texts.values()))
         for word in vocabulary[:: max(len(vocabulary) // 12, 1)]:
             drawn += 1
             holding = {id for id, words in texts.items() if any(one.startswith(word) for one in words)}
@@ -350,7 +351,146 @@ def test_finds_what_a_plain_read_of_every_message_finds(corpus, tmp_path):
 
 
 def words_in(text: str) -> set[str]:
-    return {word.lower() for word in re.findall(r"[^\W_]+", folded(search.spaced(text)))}
+    return {word.lower() for word in re.findall(r"[^\W_]+", search.unaccented(search.spaced(text)))}
+
+
+def test_every_snippet_is_a_line_of_what_was_said(corpus, tmp_path):
+    """Of the part of the message it names, with the words where it says they are."""
+    checked = 0
+    for path in corpus.scenarios():
+        case = corpus.open_case(path, tmp_path / path.parent.name / path.name)
+        for word in ("marmalade", "quokka", "zebra", "answer", "the", "file"):
+            for found in case.manager.search(word, Query(agents=(case.agent,), sort="relevance")):
+                if found.kind == "memory":
+                    continue
+                session = case.read(found.session_id)
+                parts = [text for _, part, text in snippets.parts(session) if part == found.snippet.role]
+                said = [" ".join(text.split()) for text in parts]
+                line = found.snippet.text.removeprefix("…").removesuffix("…")
+                marked = [found.snippet.text[mark.start : mark.end] for mark in found.snippet.matches]
+
+                assert any(line in text for text in said), (path, word, line)
+                assert marked
+                assert all(one.lower().startswith(word) for one in marked)
+                checked += 1
+    assert checked > 100
+
+
+SPELLED = (
+    ("καλημερα", "Καλημέρα κόσμε"),
+    ("елка", "у нас ёлка"),
+    ("が", "か\u3099きぐけご"),
+    ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8 사람"),
+    ("שלום", "שָׁלוֹם"),
+    ("كتاب", "كِتَاب"),
+    ("cafeteria", "the cafe\u0301teria"),
+    ("ferris", "🦀ferris"),
+    ("widget", "\u2068widget\u2069"),
+    ("trunkline", "\ue0a0trunkline"),
+    ("500", "₽500"),
+    ('"fix tests"', "fix🤖 tests"),
+    ("_ range", "for _ in range(3)"),
+    ("I'm", "I’m here"),
+)
+
+
+@pytest.mark.parametrize(("typed", "text"), SPELLED)
+def test_a_word_is_found_however_it_is_spelled(find, typed, text):
+    (found,) = find(say(f"before {text} after", "x"), say("nothing", "x", id="other"))(typed)
+
+    assert not_a_scan(found)
+    assert found.snippet.matches
+
+
+def not_a_scan(found) -> bool:
+    return found.relevance_score != round(4 / 14, 4)  # what a scan gives one match in a prompt
+
+
+def test_vowels_that_are_marks_are_parts_of_a_word(find):
+    ask = find(
+        say("ดี มาก", "x", id="good"), say("ดุร้าย", "x", id="fierce"), say("की", "x", id="ki"), say("का", "x", id="ka")
+    )
+
+    assert ids(ask("ดี")) == ["good"]
+    assert ids(ask("की")) == ["ki"]
+
+
+SIGNED = (
+    ("C++", ["cpp"]),
+    ('"C++"', ["cpp"]),
+    ("C++ -java", ["cpp"]),
+    ("C#", ["sharp"]),
+    ("C++ cow", ["cpp"]),
+    ("C++ OR C#", ["cpp", "sharp"]),
+    ("words -C++", ["cow", "sharp"]),
+    ('"a b"', ["cow"]),
+)
+
+
+@pytest.mark.parametrize(("typed", "wanted"), SIGNED)
+def test_signs_that_make_a_word_count(find, typed, wanted):
+    ask = find(
+        say("words of C++ and a cow", "x", id="cpp"),
+        say("words of C# here", "java", id="sharp"),
+        say("words: the cat and cow, plan a b now, c", "java", id="cow"),
+    )
+    found = ask(typed)
+
+    assert sorted(ids(found)) == sorted(wanted)
+    assert not found.literal
+
+
+ESCAPED = ("ørebr", "ривет", "üge", "ix “na", "한", "ガ")
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("typed", ESCAPED)
+def test_text_is_found_however_a_file_spells_it(tmp_path, typed, ascii_only):
+    id, text = "0c0de000-0000-4000-8000-000000000001", "Smørebrød Привет Füge fix “naïve” 한국어 ガイド"
+    line = {"type": "user", "uuid": "u", "sessionId": id, "message": {"role": "user", "content": text}}
+    file = tmp_path / ".claude" / "projects" / "-x" / f"{id}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(line, ensure_ascii=ascii_only) + "\n")
+
+    for regex in (False, True):
+        (found,) = SessionManager(Host(tmp_path, {}), cache=False).search(typed, Query(sort="relevance"), regex=regex)
+        assert found.snippet.matches
+
+
+def test_what_no_query_can_be_says_so(find):
+    ask = find(say("hello", "x"))
+
+    for wrong in ("a{99999999999}", "(", "(?<", "[z-a]"):
+        with pytest.raises(InvalidValue, match="no regular expression"):
+            ask(wrong, regex=True)
+    assert ids(ask("hello\udcff")) == ["s1"]
+    assert ids(ask("\udcff", regex=True)) == []
+
+
+def test_dear_sessions_come_first_where_texts_are_looked_into(corpus, tmp_path):
+    case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "fork"), tmp_path)
+    by_cost = [one.session_id for one in case.manager.list(Query(agents=("claude",), sort="cost"))]
+
+    found = case.manager.search(".", Query(agents=("claude",), sort="cost"), regex=True)
+
+    assert [one.session_id for one in found if one.kind == "main"] == by_cost
+
+
+SNIPPETS = (
+    ("foo", "xfoo " + "a" * 48 + " foo " + "b" * 200, ["foo"]),
+    ("needleword exactphrase", "needleword " + "x " * 200 + "needleword exactphrase", ["needleword", "exactphrase"]),
+    ("ne\nli", "one\nline", ["ne li"]),
+    ("/" + "long/" * 40, "see /" + "long/" * 40 + "file", None),
+    ("한국", "학교 한국", ["한국"]),
+)
+
+
+@pytest.mark.parametrize(("typed", "text", "marked"), SNIPPETS)
+def test_the_words_are_marked_where_they_are(find, typed, text, marked):
+    (found,) = find(say(f"Begin. {text}", "x"))(typed)
+    marks = [found.snippet.text[mark.start : mark.end] for mark in found.snippet.matches]
+
+    assert marks == marked if marked else len(marks[0]) > 100
 
 
 def test_an_unknown_agent_has_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """What amux says to those who mistype: what is wrong, and what was meant."""
 
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,3 +122,15 @@ def test_half_a_command_shows_what_there_is(amux, command):
 @pytest.mark.parametrize("value", ["1", "0", "no", "whatever"])
 def test_any_value_of_no_color_is_a_value(amux, value):
     assert amux("agents", env={"NO_COLOR": value}).returncode == 0
+
+
+@pytest.mark.parametrize("words", ["marmalade -push", "marmalade -hindi", "-why marmalade"])
+def test_a_word_to_leave_out_is_no_cluster_of_options(amux, words):
+    run = amux(f"sessions search {words} --json")
+
+    assert json.loads(run.stdout) == []  # an empty home
+    assert run.returncode == 0
+
+
+def test_help_for_search_is_there_by_either_name(amux):
+    assert amux("sessions search -h").stdout == amux("sessions search --help").stdout

@@ -14,6 +14,15 @@ class Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
+class WordsCommand(Command):
+    """A command that takes words: -push is one, and not the options -p, -u, -s and -h."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.help_option_names = ["--help"]
+        ctx.ignore_unknown_options = True
+        return super().parse_args(ctx, ["--help" if arg == "-h" else arg for arg in args])
+
+
 def need_command(ctx: typer.Context) -> None:
     """Show the help to who named a group and none of its commands."""
     if ctx.invoked_subcommand is None:

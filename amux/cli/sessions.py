@@ -9,7 +9,7 @@ import typer
 
 from amux import readers
 from amux.cli import options
-from amux.cli.commands import Command, Group, need_command
+from amux.cli.commands import Command, Group, WordsCommand, need_command
 from amux.errors import InvalidValue, closest
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
@@ -232,7 +232,7 @@ class HitOrder(StrEnum):
 Role = Literal["user", "assistant", "tool", "thinking", "title"]
 
 
-@app.command(cls=Command, context_settings={"ignore_unknown_options": True})
+@app.command(cls=WordsCommand)
 def search(
     ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words; "a phrase"; -without; one OR other.')],

@@ -328,7 +328,7 @@ def card(one: "SearchHit", id: str) -> Card:
         place=tilde(one.cwd),
         cost=usd(one.cost),
         score=f"{one.relevance_score:.2f}",
-        title=title(one),
+        title=one.title if in_title else title(one),  # the marks are places in the title as it is
         source=(snippet.role or "") if snippet else "",
         snippet=snippet.text if snippet and not in_title else "",
         marks=[(mark.start, mark.end) for mark in snippet.matches] if snippet else (),

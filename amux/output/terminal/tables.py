@@ -4,6 +4,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -63,7 +64,7 @@ def lines(grid: Grid, columns: int) -> Iterator[Text]:
 
 def faint(note: str, columns: int) -> Iterator[Text]:
     """A note below a table; what does not fit goes on in the next line."""
-    for line in textwrap.wrap(note, columns - 2 * len(MARGIN), subsequent_indent=MARGIN):
+    for line in textwrap.wrap(note, max(1, columns - 2 * len(MARGIN)), subsequent_indent=MARGIN):
         yield Text(MARGIN + line, style="dim")
 
 
@@ -108,14 +109,31 @@ def words_line(card: Card, source: str, words: str, columns: int) -> Text:
     """The words in their line, as much of it as fits, with … where something is missing, and how many matches there are."""
     lead = MARGIN * 2 + source
     room = columns - len(lead) - len(card.matches) - 2
-    first = card.marks[0][0] if card.marks else 0
-    start = max(0, min(first - room // 3, len(words) - room))
-    text = Text(visible(words), style="default")
-    for begin, end in card.marks:
-        text.stylize(MATCH, begin, end)
-    shown = Text.assemble("…", text[start + 1 :]) if start else text
+    shown = from_first_mark(marked(words, card.marks), room)
     shown.truncate(room, overflow="ellipsis", pad=True)
     return Text.assemble((lead, "dim"), shown, (f"  {card.matches}", "dim"))
+
+
+def marked(words: str, marks: Sequence[tuple[int, int]]) -> Text:
+    """The words as they can be seen, piece by piece: what is seen of a character may be longer than it."""
+    text, end = Text(style="default"), 0
+    for begin, stop in marks:
+        text.append(visible(words[end:begin]))
+        text.append(visible(words[begin:stop]), MATCH)
+        end = stop
+    return text.append(visible(words[end:]))
+
+
+def from_first_mark(text: Text, room: int) -> Text:
+    """The text without what must go from its beginning for the first mark to be seen in a room of so many cells."""
+    first = text.spans[0].start if text.spans else 0
+    start = min(width(text.plain[:first]) - room // 3, width(text.plain) - room)
+    if start <= 0:
+        return text
+    cells = zip(text.plain, accumulate(map(width, text.plain), initial=0), strict=False)
+    # What combines with the last character that is left out would stand on the ellipsis.
+    kept = next((place for place, (one, cell) in enumerate(cells) if cell > start and width(one)), len(text))
+    return Text.assemble("…", text[kept:])
 
 
 def joined(row: Sequence[str], grid: Grid, widths: Sequence[int], style: str = "") -> Text:

@@ -38,7 +38,7 @@ class Probe:
 
     def __init__(self) -> None:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
-        self.db.execute(f"create virtual table probe using fts5 (text, tokenize='{TOKENIZER}')")
+        self.db.execute(f'create virtual table probe using fts5 (text, tokenize="{TOKENIZER}")')
 
     def close(self) -> None:
         self.db.close()
