@@ -6,7 +6,6 @@ whatever goes wrong is no answer rather than an error.
 
 import os
 import sqlite3
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from amux import readers, runs, tags
 from amux.cachefile import FORMAT, secure
 from amux.errors import AmuxError
 from amux.manager import LATEST, SHORTEST_PREFIX, cache_file
+from amux.output import write
 from amux.output.grids import ago
 from amux.output.plain import one_line, visible
 from amux.query import GROUPS
@@ -52,7 +52,7 @@ def answer(argv: Sequence[str]) -> None:
             if typeable(value):
                 found.setdefault(value, said)
     lines = "".join(f"{value}\t{said}\n" for value, said in found.items())
-    sys.stdout.buffer.write(lines.encode("utf-8", "replace"))
+    write(lines.encode("utf-8", "replace"), end=b"")
 
 
 def question(argv: Sequence[str]) -> Question:

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from amux.errors import InvalidValue
-from amux.linking import SUMS
-from amux.money import QUARTER, joined, source, usd
+from amux.linking import ADDED, SUMS
+from amux.money import QUARTER, added, joined, source, usd
 from amux.query import GROUPS, IN_TIME, Query, escaped, milliseconds
 from amux.results.costs import CostBreakdown, CostSummary
 
@@ -239,7 +239,7 @@ class Ledger:
         """Models without a price, and how many tokens of theirs are therefore in no sum."""
         column = UNPRICED[self.wanted.mode]
         found = self.db.execute(
-            f"{self.source} select coalesce(b.model, '{UNKNOWN}'), sum(b.{column}) tokens from bill b left join session s on s.no = b.session"
+            f"{self.source} select coalesce(b.model, '{UNKNOWN}'), {added(f'b.{column}')} tokens from bill b left join session s on s.no = b.session"
             f" left join session r on r.no = s.root where {self.tag_condition()} group by b.model having tokens > 0 order by tokens desc",
             self.values,
         )
@@ -250,7 +250,7 @@ class Ledger:
         if not self.db.execute("select 1 from spend where estimate = 0 limit 1").fetchone():
             return ()
         found = self.db.execute(
-            f"{self.source} select b.model from bill b where b.calls > 0 group by b.model having sum(b.estimate) = 0 order by 1",
+            f"{self.source} select b.model from bill b where b.calls > 0 group by b.model having max(b.estimate) = 0 order by 1",
             self.values,
         )
         return tuple(model for (model,) in found if model)
@@ -264,22 +264,10 @@ class Ledger:
 
 SUMMED = ", ".join(
     [
-        f"sum(b.{name}) {name}"
-        for name in (
-            "calls",
-            "input",
-            "output",
-            "thinking",
-            "cached",
-            "written",
-            "usd",
-            "run",
-            "estimate",
-            "auto",
-            *UNPRICED.values(),
-        )
+        "sum(b.calls) calls",
+        *(f"{added(f'b.{name}')} {name}" for name in (*ADDED, "run")),
+        "max(b.aggregate) aggregate",
     ]
-    + ["max(b.aggregate) aggregate"]
 )
 
 

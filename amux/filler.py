@@ -6,17 +6,17 @@ main module.
 """
 
 import gc
+import json
 import selectors
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from amux import readers
 from amux.catalog import Catalog, Store, Unread
@@ -76,10 +76,12 @@ def parcel(store: Store, unread: Iterable[Unread]) -> dict[str, Any]:
 
 
 def started(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen([sys.executable, "-m", "amux.filler"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # -P: not from the current directory, where somebody else's orjson.py may lie.
+    command = [sys.executable, "-P", "-m", "amux.filler"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     if process.stdin:
-        process.stdin.write(orjson.dumps(job))
-        process.stdin.close()
+        with suppress(BrokenPipeError), process.stdin:  # it may have died already, as whoever follows it will see
+            process.stdin.write(json.dumps(job).encode())
     return process
 
 
@@ -125,7 +127,7 @@ def work(job: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        work(orjson.loads(sys.stdin.buffer.read()))
+        work(json.loads(sys.stdin.buffer.read()))
     except (
         sqlite3.Error,
         OSError,

@@ -213,8 +213,8 @@ def become(launch: Launch) -> int:
     if program is None:
         raise AgentNotInstalled(f"{launch.argv[0]} is not on your PATH")
     environment = {**os.environ, **launch.env}
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
     try:
         os.chdir(launch.cwd)
         if os.name == "nt":  # its exec returns to the shell before the program has ended

@@ -14,6 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from amux.money import added
+
 CLAIMS = ("own", "unknown", "copied")
 LATE = 2**62
 
@@ -43,13 +45,16 @@ INHERITED = """
     order by c.session, c.position
 """
 TOKENS = "coalesce(input, 0) + coalesce(output, 0) + coalesce(cached, 0) + coalesce(written, 0)"
-SUMS = f"""
-    sum(calls) calls, sum(input) input, sum(output) output, sum(thinking) thinking, sum(cached) cached, sum(written) written,
-    sum(usd) usd, sum(estimate) estimate, sum(case when usd is null or usd = 0 then estimate end) auto,
-    sum(case when usd is null and estimate is null then {TOKENS} end) unpriced,
-    sum(case when estimate is null then {TOKENS} end) unestimated, sum(case when usd is null then {TOKENS} end) unrecorded,
-    max(aggregate) aggregate
-"""
+ADDED = {
+    **{name: name for name in ("input", "output", "thinking", "cached", "written", "usd", "estimate")},
+    "auto": "case when usd is null or usd = 0 then estimate end",
+    "unpriced": f"case when usd is null and estimate is null then {TOKENS} end",
+    "unestimated": f"case when estimate is null then {TOKENS} end",
+    "unrecorded": f"case when usd is null then {TOKENS} end",
+}
+SUMS = ", ".join(
+    ["sum(calls) calls", *(f"{added(amounts)} {name}" for name, amounts in ADDED.items()), "max(aggregate) aggregate"]
+)
 """What calls come to. `auto` is what is estimated of them: a call without USD, and one whose recorded 0 is a subscription's."""
 SPEND = f"""
     insert into spend select session, scope, model, at / 900000 quarter, {SUMS} from charge

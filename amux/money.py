@@ -1,12 +1,14 @@
 """Money: exact amounts, where they come from, and the prices that estimates are made of."""
 
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amux.model import Charge, CostRecord, Source
+from amux.model import Charge, CostRecord, Source, Usage
 from amux.readers._base import stamp
+from amux.readers._json import MAX_USD
 
 if TYPE_CHECKING:
     from amux.pricing import PriceTable
@@ -14,7 +16,12 @@ if TYPE_CHECKING:
 
 PRICES = Path(__file__).with_name("prices.json")
 PICO = Decimal(10) ** 12
-"""Money is kept in whole picodollars: finer than any price per token, and 64 bits hold nine million dollars."""
+"""Money is kept in whole picodollars: finer than any price per token, and a sum of them may be four million dollars."""
+MOST = 2**62
+"""A sum that is not below is unknown."""
+MOST_TOKENS = 10**12
+"""No call, and no session that keeps only its total, has more."""
+MOST_CALLS = 10**9
 QUARTER = 900_000
 """Milliseconds: the days of every time zone are made of quarters of an hour."""
 
@@ -38,7 +45,8 @@ class Prices:
         return "|".join(one[0] if one else "" for one in found)
 
     def estimate(self, charge: Charge) -> int | None:
-        return pico(self.table.price(charge))
+        usage = counted(charge.usage)
+        return pico(self.table.price(charge if usage is charge.usage else replace(charge, usage=usage)))
 
     @property
     def source(self) -> "PriceSource":
@@ -48,7 +56,29 @@ class Prices:
 
 
 def pico(amount: Decimal | None) -> int | None:
-    return int((amount * PICO).to_integral_value()) if amount is not None else None
+    """The amount as it is kept; None, unknown, for one that nothing costs: a file that tells it is wrong or forged."""
+    return int((amount * PICO).to_integral_value()) if amount is not None and amount <= MAX_USD else None
+
+
+def counted(usage: Usage) -> Usage:
+    """The tokens as they are kept; all unknown where one count is more than any call has."""
+    highest = max(
+        usage.input_tokens or 0,
+        usage.output_tokens or 0,
+        usage.thinking_tokens or 0,
+        usage.cached_tokens or 0,
+        usage.cache_write_tokens or 0,
+    )
+    return usage if highest <= MOST_TOKENS else Usage()
+
+
+def added(amounts: str) -> str:
+    """SQL for the sum of a column of amounts or counts, of which none is negative; null from MOST on.
+
+    sum() fails when it outgrows 64 bits, and then every command would. Neither half of it does, whatever the rows hold.
+    """
+    high, low = f"sum(({amounts}) >> 31)", f"sum(({amounts}) & 0x7fffffff)"
+    return f"case when {high} < {MOST >> 31} then ({high} << 31) + {low} end"
 
 
 def usd(count: int | None) -> Decimal | None:
@@ -61,7 +91,7 @@ def record(charge: Charge, prices: Prices) -> CostRecord | None:
     amount = charge.usd or (estimate if estimate is not None else charge.usd)
     if amount is None:
         return None
-    usage = charge.usage
+    usage = counted(charge.usage)
     return CostRecord(
         amount,
         usage.input_tokens,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from amux.model import SessionSummary
 from amux.output.plain import one_line, visible
+from amux.places import real, text_of
 from amux.readers._base import Reader, stamp
 
 LIVELY = 15
@@ -59,7 +60,7 @@ def of_agent(reader: Reader, session: SessionSummary, cwd: str) -> Iterator[str]
     """What the agent will not restore, or may not find."""
     if session.mode and session.mode not in USUAL_MODES:
         yield f"it ran with {one_line(session.mode, 100)}; {reader.program} starts with your own settings"
-    elsewhere = session.cwd and os.path.realpath(cwd) != os.path.realpath(session.cwd)
+    elsewhere = session.cwd and real(cwd) != real(session.cwd)
     if elsewhere and reader.bound_to_cwd:
         yield f"{reader.program} looks for sessions by directory: in another one it may not find this one"
 
@@ -124,16 +125,6 @@ def commit_of(name: str, own: Path, shared: Path) -> str | None:
     lines = (line.split(" ") for line in ([] if loose else text_of(shared / "packed-refs").splitlines()))
     packed = next((line[0] for line in lines if line[1:] == [name] and COMMIT.fullmatch(line[0])), None)
     return loose or packed
-
-
-def text_of(path: Path) -> str:
-    """A small file's text; nothing for one that is not there, or no file at all."""
-    if not stamp(path):
-        return ""
-    try:
-        return path.read_text(errors="replace")
-    except (OSError, ValueError):
-        return ""
 
 
 def same_commit(one: str, other: str) -> bool:

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
-from amux.errors import InvalidValue
+from amux.errors import InvalidValue, UnreadableSession
 from amux.model import Charge
 from amux.money import PRICES
+from amux.readers._json import regular
 
 HIGHEST_PRICE = 1_000_000
 MOVE_AWAY = "correct it or move the file away"
@@ -336,6 +337,8 @@ def own_prices(path: Path, content: bytes) -> tuple[dict[str, Listed], dict[str,
         raise InvalidValue(f"{path}, line {line}: not UTF-8 text; {MOVE_AWAY}") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(f"{path}: {error}; {MOVE_AWAY}") from error
+    except (ValueError, ArithmeticError, RecursionError) as error:  # what tomllib lets Python itself say
+        raise InvalidValue(f"{path}: a number has too many digits, or brackets nest too deep; {MOVE_AWAY}") from error
     for keys, reason in faults(document):
         raise InvalidValue(f"{path}, line {line_of(text, keys)}: {'.'.join(keys)} {reason}; {MOVE_AWAY}")
     models = {
@@ -385,9 +388,14 @@ def line_of(text: str, keys: Sequence[str]) -> int:
 
 
 def _content(user_file: Path | None) -> bytes:
+    if user_file is None:
+        return b""
     try:
-        return user_file.read_bytes() if user_file else b""
+        with regular(str(user_file)) as file:
+            return file.read()
     except FileNotFoundError:
         return b""
+    except UnreadableSession as error:
+        raise InvalidValue(f"{error}; {MOVE_AWAY}") from error
     except OSError as error:
         raise InvalidValue(f"cannot read {user_file}: {error.strerror}; {MOVE_AWAY}") from error

@@ -1,18 +1,25 @@
 """Which sessions, in what order, how many; dates as people type them."""
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from amux.errors import InvalidValue
+from amux.places import LONGEST_PATH, real, text_of, told
+from amux.readers._base import entries
 
 RELATIVE = re.compile(r"(\d+)\s*([hdwmy]|mo)", re.IGNORECASE)
 DATE_ONLY = re.compile(r"\d{4}-\d\d?-\d\d?|\d{4}-\d\d?|\d{4}")
 GROUPS = ("agent", "model", "day", "week", "month", "tag", "project", "session")
 """What a cost report can be broken down by."""
 IN_TIME = ("day", "week", "month")
+MOST_WORKTREES = 200
+"""How many places one question to the catalog may name."""
 ACCEPTED = "ISO 8601 such as 2026-11-18 or 2026-11-18T09:30, or 7d, 2w, 3h, today, yesterday"
 
 
@@ -56,7 +63,7 @@ def moment(text: str, *, end: bool = False, zone: tzinfo | None = None, now: dat
     if given.lower() == "now":
         return here.astimezone(UTC)
     if relative := RELATIVE.fullmatch(given):
-        return back(here, int(relative[1]), relative[2].lower(), given).astimezone(UTC)
+        return back(here, relative[1], relative[2].lower(), given)
     return absolute(given, here, end=end)
 
 
@@ -73,12 +80,12 @@ def has_rules(zone: tzinfo | None) -> bool:
     return hasattr(zone, "key") or zone is UTC
 
 
-def back(here: datetime, count: int, unit: str, given: str) -> datetime:
+def back(here: datetime, count: str, unit: str, given: str) -> datetime:
     from dateutil.relativedelta import relativedelta  # noqa: PLC0415 - 5 ms that only relative dates cost
 
     names = {"h": "hours", "d": "days", "w": "weeks", "m": "months", "mo": "months", "y": "years"}
     try:
-        return here - relativedelta(**{names[unit]: count})  # type: ignore[arg-type]
+        return (here - relativedelta(**{names[unit]: int(count)})).astimezone(UTC)  # type: ignore[arg-type]
     except (ValueError, OverflowError) as error:
         raise InvalidValue(f"{given!r} is too long ago; dates are {ACCEPTED}") from error
 
@@ -89,13 +96,12 @@ def absolute(given: str, here: datetime, *, end: bool) -> datetime:
     start = here.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     try:
         parsed = parser.parse(given, default=start)
-    except (ValueError, OverflowError) as error:
-        raise InvalidValue(f"{given!r} is no date; dates are {ACCEPTED}") from error
-    if parsed.tzinfo is None and has_rules(here.tzinfo):
-        parsed = parsed.replace(tzinfo=here.tzinfo)
-    if not DATE_ONLY.fullmatch(given):
-        return parsed.astimezone(UTC)
-    return whole(parsed, given, end=end).astimezone(UTC)
+        if parsed.tzinfo is None and has_rules(here.tzinfo):
+            parsed = parsed.replace(tzinfo=here.tzinfo)
+        found = whole(parsed, given, end=end) if DATE_ONLY.fullmatch(given) else parsed
+        return found.astimezone(UTC)
+    except (ValueError, ArithmeticError, OSError) as error:
+        raise InvalidValue(f"{given!r} is no date, or too far away; dates are {ACCEPTED}") from error
 
 
 def whole(parsed: datetime, given: str, *, end: bool) -> datetime:
@@ -110,13 +116,18 @@ def whole(parsed: datetime, given: str, *, end: bool) -> datetime:
 
 def here(directory: Path) -> tuple[str, ...]:
     """The git repository a directory is in and its worktrees; the directory itself outside of git."""
-    resolved = directory.resolve()
-    top = next((place for place in (resolved, *resolved.parents) if (place / ".git").exists()), None)
+    resolved = Path(real(directory))
+    top = next((place for place in (resolved, *resolved.parents) if os.path.exists(place / ".git")), None)
     if top is None:
-        return (str(resolved),)
+        return (told(resolved),)
     shared = top / ".git"
-    if shared.is_file():  # a worktree: the file names its own directory inside the repository's
-        named = shared.read_text(errors="replace").partition("gitdir:")[2].strip()
-        shared = (top / named).resolve().parent.parent
-    linked = [Path(file.read_text(errors="replace").strip()).parent for file in shared.glob("worktrees/*/gitdir")]
-    return tuple(dict.fromkeys(map(str, (top, shared.parent, *linked))))
+    if os.path.isfile(shared):  # a worktree: the file names its own directory inside the repository's
+        named = text_of(shared, LONGEST_PATH).partition("gitdir:")[2].strip()
+        shared = Path(real(top / named)).parent.parent
+    return tuple(dict.fromkeys(map(told, (top, shared.parent, *islice(worktrees(shared), MOST_WORKTREES)))))
+
+
+def worktrees(repository: Path) -> Iterator[Path]:
+    for entry in entries(repository / "worktrees"):
+        if named := text_of(Path(entry.path, "gitdir"), LONGEST_PATH).strip():
+            yield Path(named).parent

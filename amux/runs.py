@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from amux.errors import UnreadableSession
-from amux.money import QUARTER, pico
+from amux.linking import TOKENS
+from amux.money import MOST, QUARTER, added, pico
 from amux.query import milliseconds
 from amux.readers._base import stamp
 from amux.readers._json import Record, at, dict_at, int_at, list_at, records, text_at, time_at, usd_at
@@ -102,10 +103,10 @@ TABLES = """
     create temp table if not exists covered (session integer primary key, usd integer);
     create temp table if not exists tag (session integer, tag text, primary key (session, tag)) without rowid;
 """
-FAMILY = """
-    select r.no, r.scope, r.turn_count, sum(t.usd), sum(coalesce(t.input, 0) + coalesce(t.output, 0) + coalesce(t.cached, 0) + coalesce(t.written, 0))
+FAMILY = f"""
+    select r.no, r.scope, r.turn_count, {added("t.usd")}, {added(TOKENS)}
     from session r join session f on f.root = r.no left join spend t on t.session = f.no
-    where r.scope in ({scopes}) and r.id = ? group by r.no
+    where r.scope in ({{scopes}}) and r.id = ? group by r.no
 """
 INSERT = (
     "insert into temp.runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, ?, null, null, null, null, null, 0, ?, ?)"
@@ -157,10 +158,11 @@ def of_session(
     no, scope, turns, usd, tokens = found
     paid = [run for run in those if run.usd is not None]
     noted_tokens = sum(run.tokens for run in paid)
-    covers = bool(paid) and usd is None and (noted_tokens >= (tokens or 0) if noted_tokens else len(paid) >= turns)
+    total = sum(pico(run.usd) or 0 for run in paid)
+    whole = noted_tokens >= (tokens or 0) if noted_tokens else len(paid) >= turns
+    covers = bool(paid) and usd is None and whole and total < MOST
     db.executemany(INSERT, [row(run, no, scope, counts=covers and run.usd is not None) for run in those])
     if covers:
-        total = sum(pico(run.usd) or 0 for run in paid)
         db.execute("insert or replace into temp.covered select no, ? from session where root = ?", (total, no))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from amux.errors import InvalidValue, UnreadableSession
+from amux.places import real
 from amux.query import milliseconds
 from amux.readers._base import stamp
 from amux.readers._json import Record, at, list_at, records, text_at, time_at
@@ -138,7 +139,7 @@ def became(db: sqlite3.Connection, scopes: Sequence[int], record: Record) -> str
     # A program tells its directory without symbolic links, a person may have typed one.
     wanted, values = f"{fork} = ?", [origin or ""]
     if directory:
-        wanted, values = f"{fork} is null and cwd in (?, ?)", [directory, os.path.realpath(directory)]
+        wanted, values = f"{fork} is null and cwd in (?, ?)", [directory, real(directory)]
     row = db.execute(
         f"select id from session s where scope in ({', '.join(map(str, scopes))}) and kind = 'main' and {wanted}"
         f" and {CREATED} between ? and ? order by {CREATED}, id limit 1",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -203,6 +204,80 @@ def test_a_closed_pipe_is_a_quiet_end(home):
 
     assert run.stderr == ""
     assert len(run.stdout) == 10
+
+
+ANSWERED = [
+    "sessions list",
+    "sessions list --json",
+    "sessions show claude 7d0c --format json",
+    "sessions export claude 7d0c",
+    "--version --verbose",
+    "--help",
+]
+
+
+def ended(command: list[str], name: str) -> tuple[int, str]:
+    """How amux itself ends, and what it says, when nobody reads what it writes to the one or the other stream."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, name: writer}
+    run = subprocess.run([AMUX, *command], text=True, check=False, **streams)
+    os.close(writer)
+    return run.returncode, (run.stderr if name == "stdout" else run.stdout)
+
+
+@pytest.mark.parametrize("command", ANSWERED)
+def test_a_closed_pipe_is_no_failure(home, command):
+    assert ended(["--home", str(home), *command.split()], "stdout") == (0, "")
+
+
+AT_ONCE = [["--version"], ["--complete", "agents", ""]]
+
+
+@pytest.mark.parametrize("command", AT_ONCE, ids=" ".join)
+def test_what_shells_ask_ends_as_commands_do(command):
+    def redirected(where: str) -> tuple[int, int]:
+        script = ["sh", "-c", f'"$@" {where}', "sh", AMUX, *command]
+        run = subprocess.run(script, capture_output=True, text=True, check=False)
+        return run.returncode, len(run.stderr.splitlines())
+
+    assert ended(command, "stdout") == (0, "")
+    assert redirected(">&-") == (0, 0)
+    assert redirected(">/dev/full") == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("sessions show claude ffff", 8), ("sessions show nobody 7d0c", 3), ("sessions list --since never", 2), ("x", 2)],
+)
+def test_where_nothing_can_be_said_the_status_still_tells(home, command, status):
+    asked = ["--home", str(home), *command.split()]
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run([AMUX, *asked], stdout=subprocess.PIPE, stderr=full, check=False)
+
+    assert (run.returncode, run.stdout) == (status, b"")
+    assert ended(asked, "stderr") == (status, "")
+
+
+def test_a_note_that_cannot_be_said_does_not_cost_the_answer(amux, home):
+    (home / ".claude" / "__store.db").write_bytes(b"no database at all")
+    usual = amux("sessions", "list", "--json")
+
+    assert "could not be read" in usual.stderr
+    assert ended(["--home", str(home), "sessions", "list", "--json"], "stderr") == (0, usual.stdout)
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("verb", ["resume", "fork"])
+def test_a_command_is_printed_whatever_is_closed(amux, home, verb, closed):
+    asked = ["sessions", verb, "claude", "7d0c", "--print"]
+    ours, its = pty.openpty()  # at a terminal, where there might be questions
+    script = ["sh", "-c", f'"$@" {closed}', "sh", AMUX, "--home", str(home), *asked]
+    run = subprocess.run(script, stdin=its, stdout=subprocess.PIPE, stderr=its, text=True, check=False)
+    os.close(its)
+    os.close(ours)
+
+    assert (run.returncode, run.stdout) == (0, amux(*asked).stdout)
 
 
 def test_an_interrupt_is_130(home):

@@ -1,6 +1,7 @@
 """Sessions as files, and read back."""
 
 import json
+import os
 import stat
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from amux.model import Message, Session
 from amux.output import export, parquet
 from amux.output.jsonout import dumps
 from amux.query import Query
+from amux.readers._base import Host
 from amux.readers._base import session as made
 
 
@@ -71,6 +73,58 @@ def test_a_file_is_never_overwritten_by_accident(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_pipe_is_written_to_and_stays_one(tmp_path, force):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    export.write_file(pipe, [b"one ", b"two"], force=force)
+    came = os.read(reader, 100)
+    os.close(reader)
+
+    assert came == b"one two"
+    assert pipe.is_fifo()
+
+
+def test_who_reads_a_pipe_may_have_seen_enough(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    made = []
+
+    def chunks():
+        os.close(reader)
+        for number in range(100):
+            made.append(number)
+            yield b"x" * 2**16
+
+    export.write_file(pipe, chunks(), force=True)
+
+    assert 0 < len(made) < 100
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_a_link(tmp_path):
+    link, file = tmp_path / "link", tmp_path / "deep" / "file"
+    file.parent.mkdir()
+    file.write_text("old")
+    link.symlink_to(file)
+    export.write_file(link, [b"new"], force=True)
+
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+
+
+def test_a_link_to_stdout_is_stdout(script_runner, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("/dev/stdout")
+    asked = [str(Path(sys.executable).with_name("amux")), "--demo", "sessions", "export", "codex", "latest"]
+    run = script_runner.run([*asked, "--output", str(link), "--force"])
+
+    assert run.stdout == script_runner.run(asked).stdout
+    assert link.is_symlink()
+
+
 def test_a_failed_export_leaves_nothing_behind(tmp_path):
     def chunks():
         yield b"half"
@@ -91,7 +145,7 @@ def named(id: str) -> Session:
     "id", ["../../etc/passwd", "-rf", "a;b", "a\nb", ".", "..", "x" * 5000, "con/nul", "\x1b[31m", "$(touch x)", "ünï"]
 )
 def test_no_id_becomes_a_path(id):
-    name = export.file_name(named(id), "json")
+    (name,) = export.file_names([named(id)], "json")
 
     assert "/" not in name
     assert name.startswith("claude-")
@@ -101,7 +155,21 @@ def test_no_id_becomes_a_path(id):
 
 
 def test_different_ids_have_different_files():
-    assert export.file_name(named("a/b"), "json") != export.file_name(named("a_b"), "json")
+    first, second = export.file_names([named("a/b"), named("a_b")], "json")
+
+    assert first != second
+
+
+def test_no_two_files_of_a_run_are_the_same_on_any_disk():
+    ids = ["a", "A", "Solo", "Ab", "aB", "twice", "twice", "twice-2", "Twice", "twice"]
+    names = export.file_names([named(id) for id in ids], "json")
+
+    assert len({name.lower() for name in names}) == len(ids)
+    assert [name for name in names if len(name) < 20] == [
+        *["claude-a.json", "claude-Solo.json", "claude-twice.json", "claude-twice-3.json"],
+        *["claude-twice-2.json", "claude-twice-4.json"],
+    ]
+    assert export.file_names([named("A")], "json") == ["claude-A.json"]
 
 
 def test_many_at_once(corpus, tmp_path):
@@ -115,6 +183,36 @@ def test_many_at_once(corpus, tmp_path):
     for entry in index:
         assert amux.load(tmp_path / "out" / entry["file"]).session_id == entry["sessionId"]
     assert stat.S_IMODE((tmp_path / "out" / "index.json").stat().st_mode) & 0o400
+
+
+def one_id_in_two_projects(corpus, home: Path) -> SessionManager:
+    """As pi has it when it is told an id of one's own."""
+    for name in ("one-tool", "unicode"):
+        source = next(path for path in corpus.scenarios("pi") if path.name == name)
+        (transcript,) = source.glob("home/.pi/agent/sessions/*/*.jsonl")
+        started, _, id = transcript.stem.partition("_")
+        text = transcript.read_text().replace(id, "ticket-4711").replace("/home/dev/work/shop", f"/home/dev/{name}")
+        file = home / ".pi" / "agent" / "sessions" / f"--home-dev-{name}--" / f"{started}_ticket-4711.jsonl"
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    return SessionManager(Host(home, {}), cache=False)
+
+
+def test_one_id_in_two_projects_is_two_sessions(corpus, script_runner, tmp_path):
+    manager = one_id_in_two_projects(corpus, tmp_path / "home")
+    listed = manager.list(Query(agents=("pi",)))
+    out = tmp_path / "out"
+    command = ["--home", str(tmp_path / "home"), "sessions", "export", "--all", "--output", str(out)]
+    run = script_runner.run([str(Path(sys.executable).with_name("amux")), *command])
+    index = json.loads((out / "index.json").read_text())
+    written = [amux.load(out / entry["file"]) for entry in index]
+
+    assert (run.returncode, len(listed)) == (0, 2)
+    assert [entry["file"] for entry in index] == ["pi-ticket-4711.json", "pi-ticket-4711-2.json"]
+    assert [one["cwd"] for one in index] == [one.cwd for one in written] == [one.cwd for one in listed]
+    assert len({one.messages[0].content for one in written}) == 2
+    calls = [call for one in listed for call in manager.charges(one)]
+    assert sum(call["calls"] for call in calls) == manager.total_cost(Query(agents=("pi",))).call_count
 
 
 def test_the_parquet_archive_opens_in_duckdb(corpus, tmp_path):

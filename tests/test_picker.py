@@ -117,7 +117,7 @@ def test_a_row_tells_agent_age_cost_project_and_title():
     assert cursor(screen(picker(), 60)).split() == ["❯", "claude", "1h", "ago", "~$0.25", "Title", "0"]
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 300])
+@pytest.mark.parametrize("columns", [1, 2, 20, 40, 60, 80, 120, 300])
 @pytest.mark.parametrize("height", [5, 8, 20, 60])
 def test_nothing_is_wider_or_longer_than_the_window(columns, height):
     one = picker(title="長い題名 " * 40, cwd="/x" * 200, git_branch="b" * 100)

@@ -58,7 +58,7 @@ def test_the_version_costs_next_to_nothing():
         [
             sys.executable,
             "-c",
-            "import sys; sys.argv = ['amux', '--version']; from amux.cli import main; main(); print(*sys.modules)",
+            "import sys; from amux.cli import answered; answered(['--version']); print(*sys.modules)",
         ],
         capture_output=True,
         text=True,

@@ -88,7 +88,7 @@ def carry_on(
     from amux.tags import checked  # noqa: PLC0415
 
     verb: Verb = "fork" if ctx.info_name == "fork" else "resume"
-    at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    at_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stderr))
     manner = Manner(cwd, checked(tag or ()), at_terminal and not yes and not json, show or json, json)
     wish = Wish(verb=verb, model=model, extra=ctx.obj)
     if into:

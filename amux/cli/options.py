@@ -1,10 +1,11 @@
 """Options that several commands share, and what the ones before the command said."""
 
+import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +16,16 @@ from amux import readers
 from amux.errors import AgentNotFound, AmbiguousId, InvalidValue, SessionNotFound
 from amux.manager import LATEST, SessionManager
 from amux.output import note
+from amux.places import real, told
 from amux.query import Query, moment
-from amux.readers._base import Host
+from amux.readers._base import Host, encodable
 
 if TYPE_CHECKING:
     from amux.output.redact import Redactor
+
+
+MOST = 10**9
+"""More than this cannot be counted here; SQLite takes no limit beyond 64 bits."""
 
 
 def whole_number(given: str | int) -> int:
@@ -30,7 +36,7 @@ def whole_number(given: str | int) -> int:
         number = -1
     if number < 0:
         raise typer.BadParameter(f"{given!r} is no whole number from 0 on")
-    return number
+    return min(number, MOST)
 
 
 Agent = Annotated[str | None, typer.Argument(metavar="AGENT", help="Only this agent.", show_default=False)]
@@ -78,14 +84,37 @@ class Settings:
 
 
 settings = Settings()
+NOT_UTF8 = "is no UTF-8 text; amux reads only homes and stores whose names are"
 
 
 def host() -> Host:
     if settings.demo:
         return Host.current(Path(__file__).parents[1] / "demo")
-    if settings.home is not None and not settings.home.is_dir():
+    if settings.home is not None and not os.path.isdir(settings.home):
         raise InvalidValue(f"--home {settings.home} is no directory")
-    return Host.current(settings.home)
+    found = Host.current(settings.home)
+    if not encodable(str(found.home)):
+        raise InvalidValue(f"the home {told(found.home)} {NOT_UTF8}")
+    return replace(found, env=Named(found.env))
+
+
+class Named(Mapping[str, str]):
+    """An environment of UTF-8 text; whoever asks for a variable that holds none gets InvalidValue."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+
+    def __getitem__(self, name: str) -> str:
+        value = self.env[name]
+        if not encodable(value):
+            raise InvalidValue(f"{name}, {told(value)}, {NOT_UTF8}")
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, value in self.env.items() if encodable(name + value))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def manager() -> SessionManager:
@@ -114,7 +143,7 @@ def until(text: str | None) -> datetime | None:
 
 
 def directory(path: Path | None) -> tuple[str, ...]:
-    return (str(path.resolve()),) if path else ()
+    return (told(real(path)),) if path else ()
 
 
 def chosen(sessions: SessionManager, agent_or_id: str, id: str | None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from amux.cli.sessions import app, chosen_sessions
 from amux.errors import InvalidValue
 from amux.manager import SessionManager
 from amux.model import Session, SessionSummary
-from amux.output import at_terminal, emit, note, write
+from amux.output import at_terminal, emit, note, tame, write
 from amux.query import Query
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def export_one(
         write_file(output, chunks(shown, form), force=force)
         return
     for chunk in chunks(shown, form):
-        sys.stdout.buffer.write(chunk)
-    sys.stdout.buffer.flush()
+        write(tame(chunk) if at_terminal() else chunk, end=b"")
 
 
 def export_all(
@@ -124,7 +123,7 @@ def export_all(
         options.note_first_run(sessions)
 
     def whole(summary: SessionSummary) -> Session:
-        session = sessions.get(summary.agent, summary.session_id, raw=raw)
+        session = sessions.get(summary.agent, summary.session_id, raw=raw, path=summary.path)
         return redactor.session(session) if redactor else session
 
     with bar(len(found)) as done:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -50,15 +51,19 @@ def write(text: bytes, end: bytes = b"\n") -> None:
 
 
 def note(text: str) -> None:
-    """A word on the side: never part of the answer. It may quote a path or an id of somebody else's."""
+    """A word on the side: never part of the answer, which is given even where the word cannot be said.
+
+    It may quote a path or an id of somebody else's.
+    """
     if not text.isprintable():
         from amux.output.plain import visible  # noqa: PLC0415
 
         text = visible(text)
     if sys.stderr:
-        sys.stderr.flush()
-        sys.stderr.buffer.write(text.encode("utf-8", "replace") + b"\n")
-        sys.stderr.buffer.flush()
+        with suppress(OSError):
+            sys.stderr.flush()
+            sys.stderr.buffer.write(text.encode("utf-8", "replace") + b"\n")
+            sys.stderr.buffer.flush()
 
 
 def note_error(code: str, message: str, *, recoverable: bool, as_json: bool) -> None:

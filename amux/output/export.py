@@ -2,8 +2,11 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -12,6 +15,7 @@ import orjson
 
 from amux.errors import InvalidValue
 from amux.model import Session, SessionSummary
+from amux.output import tame
 from amux.output.jsonout import lines, members, plain
 
 ENDINGS = {"json": "json", "jsonl": "jsonl", "markdown": "md", "html": "html"}
@@ -48,17 +52,34 @@ def json_chunks(session: Session) -> Iterator[bytes]:
 
 
 def write_file(path: Path, content: Iterable[bytes], *, force: bool) -> None:
-    """Write a file as a whole or not at all; an existing one is replaced only by force. Raises InvalidValue."""
-    if path.exists() and not force:
-        raise InvalidValue(f"{path} exists; --force overwrites it")
+    """Write a file as a whole or not at all; an existing one is replaced only by force. Raises InvalidValue.
+
+    What is no file (a pipe, a terminal, another device) is written to and never replaced; a link stays a link.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            write_into(path, content)
+        elif path.exists() and not force:
+            raise InvalidValue(f"{path} exists; --force overwrites it")
+        else:
+            replace_file(Path(os.path.realpath(path)), content)
+    except OSError as error:
+        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_into(path: Path, content: Iterable[bytes]) -> None:
+    with suppress(BrokenPipeError), path.open("wb") as device:  # who reads a pipe may have seen enough
+        for chunk in content:
+            device.write(tame(chunk) if device.isatty() else chunk)
+
+
+def replace_file(path: Path, content: Iterable[bytes]) -> None:
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as file:
             for chunk in content:
                 file.write(chunk)
         Path(file.name).chmod(0o666 & ~umask())
         Path(file.name).replace(path)
-    except OSError as error:
-        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         if "file" in locals():
             Path(file.name).unlink(missing_ok=True)
@@ -70,12 +91,27 @@ def umask() -> int:
     return mask
 
 
-def file_name(session: SessionSummary, form: str) -> str:
-    """A name for a session's file: its id as far as file names allow, and a few digits more where that is not all of it."""
+def file_names(sessions: Sequence[SessionSummary], form: str) -> list[str]:
+    """A name for the file of each session, no two alike: not even on a disk to which `A` and `a` are the same."""
+    spellings = Counter(name.lower() for name in {safe_name(one) for one in sessions})
+    names = [safe_name(one, exact=spellings[safe_name(one).lower()] > 1) for one in sessions]
+    taken = {name.lower() for name in names}
+    given: set[str] = set()
+    for place, name in enumerate(names):
+        if name.lower() in given:  # agents may have one id in two projects
+            numbered = (f"{name}-{number}" for number in count(2))
+            names[place] = next(one for one in numbered if one.lower() not in taken)
+            taken.add(names[place].lower())
+        given.add(name.lower())
+    return [f"{name}.{ENDINGS[form]}" for name in names]
+
+
+def safe_name(session: SessionSummary, *, exact: bool = False) -> str:
+    """An id as far as file names allow, and a few digits more where that is not all of it, or capitals are to tell."""
     safe = SAFE.sub("_", session.session_id).strip(".")[:LONGEST_NAME]
-    if safe != session.session_id:
+    if safe != session.session_id or (exact and safe != safe.lower()):
         safe += "-" + blake2b(session.session_id.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return f"{session.agent}-{safe}.{ENDINGS[form]}"
+    return f"{session.agent}-{safe}"
 
 
 def write_all(
@@ -94,8 +130,7 @@ def write_all(
         raise InvalidValue(f"{index} exists; --force overwrites it")
     listed: list[dict[str, Any]] = []
     failed: list[tuple[SessionSummary, str]] = []
-    for number, summary in enumerate(sessions):
-        name = file_name(summary, form)
+    for number, (summary, name) in enumerate(zip(sessions, file_names(sessions, form), strict=True)):
         try:
             session = whole(summary)
             write_file(directory / name, chunks(session, form), force=force)

@@ -122,6 +122,49 @@ def string(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
+# A directory in which amux is started
+
+
+@pytest.fixture
+def trap(tmp_path) -> Path:
+    """A directory with modules of the names that amux imports; whoever runs one of them leaves a file."""
+    where = tmp_path / "trap"
+    for name in ("amux/__init__.py", "amux/__main__.py", "amux/filler.py", "orjson.py", "typer.py", "sqlite3.py"):
+        (where / name).parent.mkdir(parents=True, exist_ok=True)
+        (where / name).write_text(f"import pathlib\npathlib.Path({str(where / 'sprung')!r}).touch()\n")
+    return where
+
+
+def test_no_process_that_fills_the_catalog_runs_what_lies_here(corpus, tmp_path, trap, monkeypatch):
+    case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "fork"), tmp_path / "case")
+    usual = case.listed()
+    monkeypatch.setattr("amux.catalog.WORTHWHILE", 1)
+    monkeypatch.chdir(trap)
+
+    assert {one.session_id: one for one in SessionManager(Host(case.home, case.env)).list()} == usual
+    assert not (trap / "sprung").exists()
+
+
+def test_a_process_that_dies_at_once_costs_no_answer(corpus, tmp_path, monkeypatch):
+    """However much it was to be told."""
+    case = corpus.open_case(next(path for path in corpus.scenarios("claude") if path.name == "fork"), tmp_path / "case")
+    usual = case.listed()
+    monkeypatch.setattr("amux.catalog.WORTHWHILE", 1)
+    monkeypatch.setattr("sys.executable", shutil.which("false"))
+    env = {**case.env, "LONG": "x" * 2**20}
+
+    assert {one.session_id: one for one in SessionManager(Host(case.home, env), cache=False).list()} == usual
+
+
+def test_no_locale_makes_amux_run_what_lies_here(hostile, trap):
+    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    asked = ["sessions", "list", "--json"]
+    run = hostile.run(*asked, env={**hostile.environment, **variables}, cwd=trap)
+
+    assert run.stdout == hostile.run(*asked).stdout
+    assert not (trap / "sprung").exists()
+
+
 # A home in which everything is hostile
 
 
@@ -217,8 +260,8 @@ def at_terminal(place: Place, argv: list[str], columns: int = 100, **variables: 
     """What a command prints at a terminal."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {**place.environment, "TERM": "xterm-256color", "PAGER": "cat", **variables}
-    environment.pop("COLUMNS", None)
+    kept = {name: value for name, value in place.environment.items() if name != "COLUMNS"}
+    environment = {**kept, "TERM": "xterm-256color", "PAGER": "cat", **variables}
     options = {
         "stdin": subprocess.DEVNULL,
         "stdout": terminal,
@@ -245,6 +288,18 @@ def at_terminal(place: Place, argv: list[str], columns: int = 100, **variables: 
 def test_nothing_acts_at_a_terminal(hostile):
     for argv in [*COMMANDS, ["sessions", "list", "--json"], *shows(hostile)]:
         assert acting(at_terminal(hostile, [*argv, "-v"])) == [], argv
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "markdown", "html"])
+def test_no_export_acts_at_a_terminal(hostile, form):
+    link = hostile.own / "link"
+    link.symlink_to("/dev/stdout")
+    for number, name in enumerate(TEXTS):
+        argv = ["sessions", "export", "claude", f"00000000-0000-4000-8000-{number:012}", "--format", form]
+        if law.SOAK or name in ("C1", "direction", "clipboard"):
+            assert acting(at_terminal(hostile, argv)) == [], name
+        if name == "C1":
+            assert acting(at_terminal(hostile, [*argv, "--output", str(link)])) == []
 
 
 def test_markup_of_a_session_is_text_at_a_terminal(hostile):

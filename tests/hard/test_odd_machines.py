@@ -162,7 +162,7 @@ def cells(text: str) -> int:
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
-@pytest.mark.parametrize("columns", [40, 7])
+@pytest.mark.parametrize("columns", [40, 7, 1])
 @pytest.mark.parametrize(
     "argv",
     [
@@ -180,6 +180,21 @@ def test_no_line_is_wider_than_the_terminal(where, columns, argv):
     if columns >= 40:
         assert [line for line in told.split("\n") if cells(line) > columns] == []
     assert told.strip()
+
+
+@pytest.mark.parametrize("value", ["0", "9" * 20, "9" * 5000, "²"], ids=lambda value: value[:20])
+def test_a_size_that_is_none_does_not_matter(where, value):
+    for argv in (["sessions", "list", "--tree"], ["sessions", "search", "marmalade"], ["sessions", "show", "latest"]):
+        usual = at_terminal(where, argv)
+
+        assert at_terminal(where, argv, COLUMNS=value, LINES=value) == usual
+
+
+@pytest.mark.parametrize("pager", ["'", '"less', "\\", "", "  ", "/nonexistent"])
+def test_a_pager_that_is_no_command_does_not_matter(where, pager):
+    argv = ["sessions", "show", "claude", "latest"]
+
+    assert at_terminal(where, argv, PAGER=pager) == at_terminal(where, argv)
 
 
 def test_a_narrow_terminal_shows_a_session(where):
@@ -207,7 +222,13 @@ def test_no_colour_where_none_is_wanted(where, variables):
 
 @pytest.mark.parametrize(
     "argv",
-    [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "show", "claude", "latest"], ["nope"]],
+    [
+        ["sessions", "list"],
+        ["sessions", "list", "--json"],
+        ["sessions", "show", "claude", "latest"],
+        ["sessions", "export", "claude", "latest"],
+        ["nope"],
+    ],
     ids=" ".join,
 )
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

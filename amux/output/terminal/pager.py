@@ -10,22 +10,13 @@ from shutil import which
 
 from rich.console import Console
 
-from amux.output.terminal.palette import THEME
+from amux.output.terminal.palette import console
 
 
 def paged(draw: Callable[[Console], None], *, color: bool) -> None:
-    screen = Console()
+    screen = console()
     made = StringIO()
-    draw(
-        Console(
-            file=made,
-            force_terminal=color and screen.is_terminal,
-            no_color=not color,
-            width=screen.width,
-            theme=THEME,
-            highlight=False,
-        )
-    )
+    draw(console(made, force_terminal=color and screen.is_terminal, no_color=not color, width=screen.width))
     text = made.getvalue()
     command = pager()
     if text.count("\n") < screen.height or not command:
@@ -40,7 +31,9 @@ def paged(draw: Callable[[Console], None], *, color: bool) -> None:
 
 
 def pager() -> list[str]:
-    """The user's pager as a command; nothing where there is none, or where it is `cat`."""
-    chosen = os.environ.get("PAGER")
-    command = shlex.split(chosen) if chosen is not None else ["less"]
+    """The user's pager as a command; nothing where there is none, where it is `cat`, or where it is no command."""
+    try:
+        command = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:
+        return []
     return command if command and command[0] != "cat" and which(command[0]) else []

@@ -1,6 +1,8 @@
 """Colours that can be read on a dark and on a light screen alike."""
 
-from typing import IO
+import os
+import re
+from typing import IO, Any
 
 from rich.console import Console
 from rich.theme import Theme
@@ -45,8 +47,15 @@ STYLES = {
 THEME = Theme(STYLES)
 
 
-def console(file: IO[str] | None = None) -> Console:
-    return Console(file=file, theme=THEME, highlight=False)
+SIZE = re.compile("[1-9][0-9]{0,4}")
+
+
+def console(file: IO[str] | None = None, **options: Any) -> Console:
+    for name in ("COLUMNS", "LINES"):
+        # Rich takes them at their word; what is no size of a terminal says nothing about this one.
+        if name in os.environ and not SIZE.fullmatch(os.environ[name]):
+            del os.environ[name]
+    return Console(file=file, theme=THEME, highlight=False, **options)
 
 
 def hue(agent: str) -> str:

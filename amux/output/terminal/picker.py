@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.control import Control
 from rich.text import Text
 
@@ -14,7 +14,7 @@ from amux.model import SessionSummary
 from amux.output.grids import ago, mark, padded, project, tilde, title, turns, usd, width
 from amux.output.plain import one_line, visible
 from amux.output.terminal import keys
-from amux.output.terminal.palette import ACCENT, THEME, hue
+from amux.output.terminal.palette import ACCENT, console, hue
 from amux.output.terminal.tables import cut
 
 Verb = Literal["resume", "fork", "print"]
@@ -50,13 +50,13 @@ class Source:
 
 def pick(source: Source, verb: Verb, *, color: bool) -> Choice | None:
     """The session a person chooses at the terminal, and what is to be done with it; None when they leave."""
-    console = Console(file=sys.stderr, theme=THEME, highlight=False, no_color=not color)
+    terminal = console(sys.stderr, no_color=not color)
     picker = Picker(source, verb)
-    with keys.listening() as pressed, console.screen() as screen:
+    with keys.listening() as pressed, terminal.screen() as screen:
         while picker.choice is None and not picker.left:
-            console.control(Control.home())
-            screen.update(Group(*picker.lines(console.width, console.height)))
-            picker.wait(pressed, lambda: console.size)
+            terminal.control(Control.home())
+            screen.update(Group(*picker.lines(terminal.width, terminal.height)))
+            picker.wait(pressed, lambda: terminal.size)
     return picker.choice
 
 
@@ -244,7 +244,7 @@ class Picker:
     def preview(self, prompt: str | None, columns: int) -> Iterator[Text]:
         """The beginning of a prompt, on as many lines as are kept for it."""
         shown = Text.assemble(("❯ ", ACCENT), one_line(prompt, LONGEST_PROMPT)) if prompt else Text()
-        wrapped = list(shown.wrap(Console(width=columns), columns - 1))
+        wrapped = list(shown.wrap(console(width=columns), max(1, columns - 1)))
         kept = wrapped[:PREVIEW_LINES]
         if len(wrapped) > PREVIEW_LINES:
             kept[-1].append("…")
