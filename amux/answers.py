@@ -42,9 +42,8 @@ class Answers:
 
     def sessions(self, query: Query) -> list[SessionSummary]:
         where, values = self.conditions(query)
-        source = tables.PRICED if query.sort == "cost" else tables.SESSIONS
         order = tables.ORDERS[query.sort] + ("" if query.ascending else " desc")
-        select = f"select {tables.SUMMARY} from {source} where {where} order by {order}, s.id"
+        select = f"select {tables.SUMMARY} from {tables.ordered(query.sort)} where {where} order by {order}, s.id"
         if query.limit:
             select += f" limit {query.limit:d}"
         return self.summaries(self.db.execute(select, values).fetchall())
@@ -172,7 +171,7 @@ class Answers:
         order = {"relevance": "s.no", "date": "s.updated_at desc", "cost": f"{tables.ORDERS['cost']} desc"}[query.sort]
         limit = f"limit {query.limit:d}" if query.limit and query.sort != "relevance" else ""
         rows = self.db.execute(
-            f"select {tables.MATCHED} from {tables.PRICED} join ref r on r.no = s.ref where s.no in ({', '.join(map(str, numbers))}) order by {order}, s.id {limit}"
+            f"select {tables.MATCHED} from {tables.ordered(query.sort)} join ref r on r.no = s.ref where s.no in ({', '.join(map(str, numbers))}) order by {order}, s.id {limit}"
         ).fetchall()
         if query.sort == "relevance":
             rows = sorted(rows, key=lambda row: (-scored[row[0]], -row[5], row[2]))[: query.limit or None]
@@ -198,7 +197,7 @@ class Answers:
         """Every session a search looks at, in the order asked for, for looking into the files themselves."""
         where, values = self.conditions(query, kinds=SEARCHED)
         rows = self.db.execute(
-            f"select {tables.MATCHED} from {tables.PRICED} join ref r on r.no = s.ref"
+            f"select {tables.MATCHED} from {tables.ordered(query.sort)} join ref r on r.no = s.ref"
             f" where {where} order by {tables.ORDERS[query.sort]} desc, s.id",
             values,
         ).fetchall()

@@ -275,13 +275,18 @@ def scores(
     """
     usual = 1 + sum([count for _, count, _, _ in stretches]) / max(len(stretches), 1)
     rare = [log(1 + (len(stretches) - len(one) + 0.5) / (len(one) + 0.5)) for one in held]
+    weighed = list(zip(rare, held, strict=True))
     highest = sum(rare) * (SATURATION + 1) * EXACT * (1 + RECENT)
     newest = max([updated for _, _, _, updated in stretches], default=0)
     found = {}
     for _, count, no, updated in [stretch for stretch in stretches if stretch[2] in among]:
         room = SATURATION * (1 - LENGTH + LENGTH * (count + 1) / usual)
-        often = [sum([PART_WEIGHTS[row & PART_MASK] for row in one[no]]) for one in held]
-        score = sum(idf * times * (SATURATION + 1) / (times + room) for idf, times in zip(rare, often, strict=True))
+        score = 0.0
+        for idf, one in weighed:
+            times = 0.0
+            for row in one[no]:  # a common word has thousands of them: sum() of a generator takes twice as long
+                times += PART_WEIGHTS[row & PART_MASK]
+            score += idf * times * (SATURATION + 1) / (times + room)
         score *= (EXACT if no in exact else 1) * (1 + RECENT * 0.5 ** ((newest - updated) / HALF_LIFE))
         found[no] = round(score / highest, 4)
     return found

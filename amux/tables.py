@@ -59,6 +59,11 @@ MATCHED = f"{SUMMARY}, s.first, s.times, s.offsets, r.key, r.path, r.fingerprint
 """What matched() needs."""
 
 
+def ordered(sort: str) -> str:
+    """The sessions with what their order goes by: what each cost is added up only for who asks for it."""
+    return PRICED if sort == "cost" else SESSIONS
+
+
 class Found(NamedTuple):
     ref: SessionRef
     summary: SessionSummary
