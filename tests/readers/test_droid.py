@@ -231,13 +231,14 @@ def test_an_abandoned_branch_is_left_out_but_was_a_call(write, sessions):
     assert one.charges[0].calls == 3
 
 
-@pytest.mark.parametrize("link", [{}, {"parentId": None}])
-def test_a_rewind_to_the_first_prompt_begins_anew(write, sessions, link):
+@pytest.mark.parametrize(("link", "before"), [({"parentId": None}, []), ({}, ["One", "Re: One"])])
+def test_a_rewind_to_the_first_prompt_begins_anew(write, sessions, link, before):
+    """A prompt that says nothing of its parent may have lost it: what stands before came before."""
     again = turn(10, "Two", "b")
     write("one", header("one"), *turn(0, "One"), {**again[0], **link}, again[1], settings=used(30, 3))
     one = sessions()["one"]
 
-    assert texts(one) == ["Two", "Re: Two"]
+    assert texts(one) == [*before, "Two", "Re: Two"]
     assert one.charges[0].calls == 2
 
 

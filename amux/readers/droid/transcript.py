@@ -65,8 +65,8 @@ def active(lines: Mapping[str, Record]) -> set[str]:
 
 
 def begins_anew(record: Record) -> bool:
-    """Whether a line among linked ones is the prompt that took the place of the first: it has no parent."""
-    if record.get("parentId") is not None or hidden(record):
+    """Whether a line among linked ones is the prompt that took the place of the first: it says that it has no parent."""
+    if record.get("parentId", "") is not None or hidden(record):
         return False
     return any(message.role == "user" for message in prompt(record, None))
 
